@@ -1,28 +1,37 @@
 """Tasks in Harbor's format, converted to one bundle of workspaces. Tasks that cannot run here are refused by name."""
 
+import base64
+import gzip
 import json
 import re
+import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
+from hub.benchmarks.harbor_installs import STAND_INS, Installs, find_installs
 from hub.common.errors import UserError
+from sandbox.workspaces.builds import archive
 
-_NETWORK = re.compile(
-    r"\b(apt-get\s+(?:-\S+\s+)*(?:update|install)|apt\s+(?:update|install)|apk\s+add|pip3?\s+install|uvx"
-    r"|npm\s+(?:ci|install)|git\s+clone|curl|wget)\b"
-)
-_LOCAL = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0")
 _RESERVED = ("/", "/tmp", "/root", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev")  # noqa: S108
 _MAX_DISK_MB = 2048  # of the work folder, which is in memory
 _SCRIPT = "llmeval-verify.sh"
+_MAX_SOLUTION = 60_000  # bytes of a packed solution; a command has at most 100,000
+_COMPOSE = ("docker-compose.yaml", "docker-compose.yml")
+_COMPOSE_KEYS = ("build", "image", "command", "environment", "volumes", "deploy", "init")  # of a task without services
+_PYTHON = """
+# Boxes need python3.
+USER root
+RUN command -v python3 || { apt-get update && apt-get install -y python3; } || apk add --no-cache python3
+"""
 _VERIFY = """#!/bin/bash
 mkdir -p /verify/logs
 cd "$WORKDIR" || exit 1
-bash /tests/test.sh
+"""
+_RUN_TESTS = """bash /tests/test.sh
 code=$?
 for name in json txt; do
     if [ -s /logs/verifier/reward.$name ]; then cp /logs/verifier/reward.$name "$REWARD"; exit 0; fi
@@ -30,22 +39,35 @@ done
 echo "tests/test.sh wrote no reward file"
 exit $code
 """
+_SOLVE = """# The files of solution/, and a call of its solve.sh.
+mkdir -p /tmp/solution
+python3 -c 'import base64, io, sys, tarfile
+tarfile.open(fileobj=io.BytesIO(base64.b64decode(sys.argv[1]))).extractall("/tmp/solution")' {packed}
+exec bash /solution/solve.sh
+"""
 
 
 class TaskRefused(Exception):
-    """Task that cannot be imported; the message is the reason."""
+    """Task that cannot be imported; the message has all reasons."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("; ".join(reasons))
 
 
 @dataclass(frozen=True, slots=True)
 class HarborTask:
-    """A task folder and what its environment needs."""
+    """A task folder and what its environment needs. `solution` is the script of its gold answer, "" without one."""
 
     id: str
     folder: Path
     instruction: str
     workdir: str
-    limits: dict[str, float]
-    has_solution: bool
+    limits: Mapping[str, float]
+    installs: Installs
+    environment: Mapping[str, str]
+    verifier_environment: Mapping[str, str]
+    solution: str = ""
+    without_solution: str = ""  # the reason
 
 
 @dataclass(slots=True)
@@ -74,37 +96,53 @@ def find_tasks(path: Path) -> FoundTasks:
 
 
 def read_task(folder: Path) -> HarborTask:
-    """Read one task. Raises TaskRefused."""
+    """Read one task. Raises TaskRefused with everything that speaks against it."""
     try:
         config = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TaskRefused(f"task.toml cannot be read: {error}") from None
-    environment = _table(config, "environment")
-    _check_supported(folder, config, environment)
-    for name in ("instruction.md", "environment/Dockerfile", "tests/test.sh"):
-        if not (folder / name).is_file():
-            raise TaskRefused(f"it has no {name}")
-    for name in ("tests/test.sh", "solution/solve.sh"):
-        _check_offline(folder, name)
-    for item in folder.rglob("*"):
-        if item.is_symlink():
-            raise TaskRefused(f"{item.relative_to(folder)} is a link")
-    solution = folder / "solution" / "solve.sh"
-    alone = solution.is_file() and len(list((folder / "solution").iterdir())) == 1
+    environment, verifier = _table(config, "environment"), _table(config, "verifier")
+    reasons = list(_unsupported(folder, config, environment, verifier))
+    if reasons:
+        raise TaskRefused(*reasons)
+    installs = find_installs(_read(folder / "tests" / "test.sh"), "tests/test.sh")
+    solving = find_installs(_read(folder / "solution" / "solve.sh"), "solution/solve.sh")
+    reasons += [*installs.problems, *solving.problems]
+    if solving and not solving.problems:
+        reasons.append("it needs network: solution/solve.sh installs packages")
+    workdir = _workdir(folder, environment)
+    if not workdir.startswith("/") or "$" in workdir or ":" in workdir:
+        reasons.append(f"the work folder {workdir} is not an absolute path")
+    elif workdir in _RESERVED:
+        reasons.append(f"the work folder is {workdir}; only a folder of its own can be changed in a box")
+    environments = [_table(table, "env") for table in (environment, verifier, _table(config, "solution"))]
+    for name, table in zip(("environment.env", "verifier.env", "solution.env"), environments, strict=True):
+        if needed := [key for key, value in table.items() if "${" in str(value)]:
+            reasons.append(f"it needs variables of the host: {', '.join(needed)} ({name})")
+    if reasons:
+        raise TaskRefused(*reasons)
+    variables, verifier_variables, solution_variables = (
+        {key: str(value) for key, value in table.items()} for table in environments
+    )
+    solution, without = _solution(folder, solution_variables)
     return HarborTask(
         id=re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-"),
         folder=folder,
-        instruction=(folder / "instruction.md").read_text(encoding="utf-8", errors="replace"),
-        workdir=_workdir(folder, environment),
+        instruction=_read(folder / "instruction.md"),
+        workdir=workdir,
         limits={
             "cpus": _number(environment, "cpus", 1, 0.1, 64),
             "memory_mb": int(_megabytes(environment, "memory", 2048, 65_536)),
             "disk_mb": int(_megabytes(environment, "storage", _MAX_DISK_MB, _MAX_DISK_MB)),
             "build_s": int(_number(environment, "build_timeout_sec", 600, 1, 7200)),
             "agent_s": int(_number(_table(config, "agent"), "timeout_sec", 1800, 30, 86_400)),
-            "verifier_s": int(_number(_table(config, "verifier"), "timeout_sec", 600, 1, 3600)),
+            "verifier_s": int(_number(verifier, "timeout_sec", 600, 1, 3600)),
         },
-        has_solution=alone,
+        installs=installs,
+        environment=variables,
+        verifier_environment=verifier_variables,
+        solution=solution,
+        without_solution=without,
     )
 
 
@@ -117,11 +155,13 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
                 target = folder / part / task.id / path.relative_to(task.folder / part)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(path.read_bytes())
-        (folder / "tests" / task.id / _SCRIPT).write_text(_VERIFY, encoding="utf-8")
-        if task.has_solution:
+        with (folder / "environment" / task.id / "Dockerfile").open("a", encoding="utf-8") as dockerfile:
+            dockerfile.write(_added_steps(task))
+        (folder / "tests" / task.id / _SCRIPT).write_text(_script(task), encoding="utf-8")
+        if task.solution:
             target = folder / "solution" / f"{task.id}.sh"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes((task.folder / "solution" / "solve.sh").read_bytes())
+            target.write_text(task.solution, encoding="utf-8", errors="surrogateescape")
             answers.append({"case": task.id, "script": f"solution/{task.id}.sh"})
         rows.append(
             {"id": task.id, "input": task.instruction, "metadata": {"workdir": task.workdir, **task.limits}},
@@ -159,6 +199,8 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
                     "files": "tests/{{ id }}",
                     "reward": "reward.json",
                     "timeout_s": "{{ metadata.verifier_s }}",
+                    # Harbor's tests run what the agent wrote with their own rights.
+                    **({} if all(map(_uses_as_agent, found.tasks)) else {"trust": "in_process"}),
                 }
             ]
         },
@@ -167,38 +209,98 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
     (folder / "environment.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
 
 
-def _check_supported(folder: Path, config: dict[str, object], environment: dict[str, object]) -> None:
+def _uses_as_agent(task: HarborTask) -> bool:
+    return any(b"as-agent" in path.read_bytes() for path in _files(task.folder / "tests"))
+
+
+def _added_steps(task: HarborTask) -> str:
+    """Return what is added to a task's Dockerfile."""
+    variables = "".join(f"ENV {key}={json.dumps(value)}\n" for key, value in task.environment.items())
+    return "\n" + variables + _PYTHON + (task.installs.dockerfile() if task.installs else "")
+
+
+def _script(task: HarborTask) -> str:
+    """Return the script that runs a task's tests in a scoring box."""
+    return _VERIFY + (STAND_INS if task.installs else "") + _exports(task.verifier_environment) + _RUN_TESTS
+
+
+def _solution(folder: Path, variables: Mapping[str, str]) -> tuple[str, str]:
+    """Return the script of the gold answer, or "" and the reason why there is none."""
+    script = folder / "solution" / "solve.sh"
+    if not script.is_file():
+        return "", "it has no solution/solve.sh"
+    text = script.read_text(encoding="utf-8", errors="surrogateescape")
+    files = list(_files(folder / "solution"))
+    if len(files) == 1 and not re.search(r"/solution\b|\$0|BASH_SOURCE", text):
+        return _exports(variables) + text, ""
+    content = {str(path.relative_to(folder / "solution")): path.read_bytes() for path in files}
+    packed = gzip.compress(archive(content).getvalue(), mtime=0)
+    if len(packed) > _MAX_SOLUTION:
+        return "", f"the files of its solution have more than {_MAX_SOLUTION:,} bytes, packed"
+    return _exports(variables) + _SOLVE.format(packed=base64.b64encode(packed).decode()), ""
+
+
+def _exports(variables: Mapping[str, str]) -> str:
+    return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
+
+
+def _unsupported(
+    folder: Path, config: dict[str, object], environment: dict[str, object], verifier: dict[str, object]
+) -> Iterator[str]:
+    """Yield what of a task is not supported."""
     if config.get("steps") or (folder / "steps").is_dir():
-        raise TaskRefused("it has several steps")
+        yield "it has several steps"
+        return  # its files are elsewhere
     for key, what in (("gpus", "a GPU"), ("tpu", "a TPU"), ("skills_dir", "skills"), ("mcp_servers", "MCP servers")):
         if environment.get(key):
-            raise TaskRefused(f"it needs {what} (environment.{key})")
+            yield f"it needs {what} (environment.{key})"
     if str(environment.get("os", "linux")).lower() != "linux":
-        raise TaskRefused(f"it needs {environment['os']} (environment.os)")
-    for name in ("docker-compose.yaml", "docker-compose.yml"):
-        if (folder / "environment" / name).exists():
-            raise TaskRefused(f"it has services (environment/{name})")
+        yield f"it needs {environment['os']} (environment.os)"
+    if verifier.get("environment"):
+        yield "its tests have an image of their own (verifier.environment)"
+    for name in _COMPOSE:
+        if (folder / "environment" / name).exists() and (more := _beyond_box(folder / "environment" / name)):
+            yield f"{more} (environment/{name})"
+    for name in ("instruction.md", "environment/Dockerfile", "tests/test.sh"):
+        if not (folder / name).is_file():
+            yield f"it has no {name}"
+    for item in sorted(folder.rglob("*")):
+        if item.is_symlink():
+            yield f"{item.relative_to(folder)} is a link"
 
 
-def _check_offline(folder: Path, name: str) -> None:
-    path = folder / name
-    if not path.is_file():
-        return
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        used = _NETWORK.search(line)
-        if used and not line.lstrip().startswith("#") and not _LOCAL.search(line):
-            raise TaskRefused(f"it needs network: line {number} of {name} uses `{used[1].strip()}`")
+def _beyond_box(path: Path) -> str:
+    """Return what a compose file asks for besides the box of the task; "" if it only names that box."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8", errors="replace")) or {}
+    except yaml.YAMLError:
+        return "its compose file cannot be read"
+    services = content.get("services") if isinstance(content, dict) else None
+    if not isinstance(services, dict) or set(services) != {"main"} or not isinstance(services["main"], dict):
+        return "it has services"
+    main = services["main"]
+    if more := [str(key) for key in main if key not in _COMPOSE_KEYS]:
+        return f"it changes the container: {', '.join(more)}"
+    build = main.get("build")
+    context = build.get("context", ".") if isinstance(build, dict) else build or "."
+    if str(context).rstrip("/") not in (".", "${CONTEXT_DIR}"):
+        return f"it is built from another folder: {context}"
+    if mounted := [volume for volume in _texts(main.get("volumes")) if not volume.startswith("${HOST_")]:
+        return f"it mounts folders of the host: {', '.join(mounted)}"
+    return ""
+
+
+def _texts(value: object) -> Sequence[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 def _workdir(folder: Path, environment: dict[str, object]) -> str:
-    text = (folder / "environment" / "Dockerfile").read_text(encoding="utf-8", errors="replace")
-    named = re.findall(r"^\s*WORKDIR\s+\"?([^\s\"]+)", text, re.M | re.I)
-    workdir = str(environment.get("workdir") or (named[-1] if named else "/app")).rstrip("/") or "/"
-    if not workdir.startswith("/") or "$" in workdir or ":" in workdir:
-        raise TaskRefused(f"the work folder {workdir} is not an absolute path")
-    if workdir in _RESERVED:
-        raise TaskRefused(f"the work folder is {workdir}; only a folder of its own can be changed in a box")
-    return workdir
+    named = re.findall(r"^\s*WORKDIR\s+\"?([^\s\"]+)", _read(folder / "environment" / "Dockerfile"), re.M | re.I)
+    return str(environment.get("workdir") or (named[-1] if named else "/app")).rstrip("/") or "/"
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _files(folder: Path) -> Iterator[Path]:

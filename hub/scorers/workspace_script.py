@@ -34,6 +34,7 @@ from sandbox.workspaces.shared import get_workspaces, in_thread
 
 _TESTS = f"{VERIFY}/tests"
 _MAX_REWARD_BYTES = 64 * 1024
+_STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 AS_AGENT = """#!/usr/bin/env -S python3 -I -S
 import os, sys
 os.setgroups([])
@@ -184,7 +185,7 @@ def _run_script(
     engine.write(box, {f"{VERIFY}/bin/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
     reward = f"{VERIFY}/{options.reward or 'reward'}"
     environment = {
-        "PATH": f"{VERIFY}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": ":".join([f"{VERIFY}/bin", *_trusted_path(engine, box, world), *_STANDARD_PATH]),
         "HOME": VERIFY,
         "TESTS": _TESTS,
         "WORKDIR": world["workdir"],
@@ -192,6 +193,20 @@ def _run_script(
     }
     command = f'rm -f "$REWARD"; first=$(head -n 1 {script}); case "$first" in "#!"*) {script};; *) sh {script};; esac'
     return engine.execute(box, command, options.timeout_s, root=True, environment=environment)
+
+
+def _trusted_path(engine: WorkspaceEngine, box: Handle, world: World) -> list[str]:
+    """Return the folders of the image's PATH in which the agent cannot have put a program."""
+    named = 'IFS=:; for folder in $PATH; do printf "%s\\n" "$folder=$(readlink -f "$folder")"; done'
+    lines = engine.execute(box, named, 10.0, root=True).output.splitlines()
+    changed = [posixpath.normpath(path) for path in ("/tmp", "/dev", "/proc", world["workdir"], *world["artifacts"])]  # noqa: S108
+    trusted = []
+    for line in lines:
+        folder, _, real = line.partition("=")
+        is_changed = any(real == path or real.startswith(f"{path.rstrip('/')}/") for path in changed)
+        if folder.startswith("/") and real.startswith("/") and ":" not in folder and not is_changed:
+            trusted.append(folder)
+    return trusted
 
 
 def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, result: CommandResult) -> Verdict:

@@ -17,7 +17,7 @@ from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
 from runs.exports.rollout_formats.base import RolloutItem, RolloutRecord
 from runs.exports.rollout_formats.registry import ROLLOUT_FORMATS
 from runs.exports.selection import find_run_environments, find_run_model, is_held_out, refuse_held_out
-from runs.models import EpisodeSession, Response, Run
+from runs.models import EpisodeSession, Response, Run, Score
 from runs.results.counting import defective_cases
 from runs.rollouts.roles import session_recordings
 from runs.rollouts.sessions import session_steps
@@ -244,12 +244,21 @@ def response_record(response: Response, reward: float) -> RolloutRecord:
         "step_usage": None,
         "group": None,
         "tokens": None,
-        "rules": [
-            {"rule": s.rule, "type": s.type, "value": s.value, "weight": s.weight, "reason": s.reason}
-            for s in sorted(response.scores.all(), key=lambda score: score.position)
-        ],
+        "rules": [_rule(score) for score in sorted(response.scores.all(), key=lambda score: score.position)],
         "recordings": None,
         "user": None,
         "created_at": response.created_at.isoformat(),
         "steps": None if response.step_rewards is None else [{"reward": item} for item in response.step_rewards],
     }
+
+
+def _rule(score: Score) -> dict[str, object]:
+    """Return the score of a rule as episodes have it."""
+    kept: dict[str, object] = {
+        "rule": score.rule,
+        "type": score.type,
+        "value": score.value,
+        "weight": score.weight,
+        "reason": score.reason,
+    }
+    return {**kept, "trust": "in_process"} if score.detail.get("trust") == "in_process" else kept

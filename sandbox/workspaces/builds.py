@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import tarfile
 import tempfile
 import threading
@@ -27,9 +28,10 @@ REPOSITORY = "llmeval-workspace"
 BUILD_LABEL = "llmeval.workspace.build"
 MAX_IMAGE_MB = 8192
 
-_FORMAT = 3  # part of the digest; raise it if the last layer changes
+_FORMAT = 4  # part of the digest; raise it if the last layer changes
 _MEMORY_MB = 2048  # of each step
 _LOG_CHARACTERS = 3000
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # with which Docker marks what a step writes to stderr
 _FAILED_S = 300.0  # a build that failed is not repeated for so long
 _FAILURES = (DockerException, requests.RequestException, HTTPError, OSError)
 
@@ -59,8 +61,10 @@ for folder, names, files in os.walk(seed):
             os.chmod(path, 0o644 | (0o111 if mode & 0o100 else 0))
 os.makedirs(verify, exist_ok=True)
 # Scripts that expect their files and rewards here find them in scoring boxes; in others these links lead nowhere.
+# Reference answers may need files in /solution; in other boxes nothing is there.
 os.makedirs("/logs", exist_ok=True)
-for link, target in (("/tests", verify + "/tests"), ("/logs/verifier", verify + "/logs")):
+links = {"/tests": verify + "/tests", "/logs/verifier": verify + "/logs", "/solution": "/tmp/solution"}
+for link, target in links.items():
     if not os.path.lexists(link):
         os.symlink(target, link)
 """
@@ -154,7 +158,7 @@ class ImageBuilder:
                 container_limits={"memory": _MEMORY_MB << 20, "memswap": _MEMORY_MB << 20},
             )
             for part in parts:
-                text = str(part.get("stream") or "")
+                text = _COLOURS.sub("", str(part.get("stream") or ""))
                 log.append(text)
                 if text.startswith("Step "):
                     step = text.strip()

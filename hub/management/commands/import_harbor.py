@@ -38,16 +38,27 @@ class Command(BundleCommand):
         if found.tasks:
             self._store(found, options)
         if options["json"]:
-            self.print_json({"imported": [task.id for task in found.tasks], "refused": found.refused})
+            without = {task.id: task.without_solution for task in found.tasks if not task.solution}
+            imported = [task.id for task in found.tasks]
+            self.print_json({"imported": imported, "without_gold_answer": without, "refused": found.refused})
         else:
-            for task in found.tasks:
-                self.stdout.write(f"  imported  {task.id}")
-            for name, reason in found.refused.items():
-                self.stdout.write(f"  refused   {name}: {reason}")
+            self._print_table(found)
         if not found.tasks:
             raise self.invalid_input("No task could be imported.")
         if found.refused:
             raise self.exit_with(INCOMPLETE, f"{counted(len(found.refused), 'task')} of {options['path']} refused.")
+
+    def _print_table(self, found: FoundTasks) -> None:
+        for task in found.tasks:
+            note = "" if task.solution else f" (without a gold answer: {task.without_solution})"
+            self.stdout.write(f"  imported  {task.id}{note}")
+        for name, reason in found.refused.items():
+            self.stdout.write(f"  refused   {name}: {reason}")
+        solved = sum(bool(task.solution) for task in found.tasks)
+        total = counted(len(found.tasks) + len(found.refused), "task")
+        self.stdout.write(
+            f"{total}: {len(found.tasks)} imported, {solved} of them with a gold answer; {len(found.refused)} refused."
+        )
 
     def _store(self, found: FoundTasks, options: Options) -> None:
         try:

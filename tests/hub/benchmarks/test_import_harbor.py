@@ -1,11 +1,15 @@
 """Import of tasks in Harbor's format."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 
-from hub.benchmarks.harbor import find_tasks, write_bundle
+from hub.benchmarks.harbor import FoundTasks, find_tasks, write_bundle
+from hub.benchmarks.harbor_installs import Installs, find_installs
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
 from hub.common.errors import UserError
@@ -43,11 +47,40 @@ def write_task(folder: Path, image: str = "x", **files: str) -> Path:
         ({"task.toml": "[[steps]]\nname = 'a'\n"}, "it has several steps"),
         ({"task.toml": "[environment]\nskills_dir = '/s'\n"}, "it needs skills (environment.skills_dir)"),
         ({"task.toml": "= 1"}, "task.toml cannot be read: "),
-        ({"environment/docker-compose.yaml": ""}, "it has services (environment/docker-compose.yaml)"),
-        ({"tests/test.sh": "curl -LsSf https://x/y | sh\n"}, "it needs network: line 1 of tests/test.sh uses `curl`"),
         (
-            {"solution/solve.sh": "\npip install x\n"},
-            "it needs network: line 2 of solution/solve.sh uses `pip install`",
+            {"environment/docker-compose.yaml": "services: {main: {}, db: {}}"},
+            "it has services (environment/docker-compose.yaml)",
+        ),
+        (
+            {"environment/docker-compose.yaml": "services: {main: {privileged: true}}"},
+            "it changes the container: privileged (environment/docker-compose.yaml)",
+        ),
+        (
+            {"environment/docker-compose.yaml": "services: {main: {build: {context: '${CONTEXT_DIR}/..'}}}"},
+            "it is built from another folder: ${CONTEXT_DIR}/.. (environment/docker-compose.yaml)",
+        ),
+        (
+            {"environment/docker-compose.yaml": "services: {main: {volumes: ['/data:/data']}}"},
+            "it mounts folders of the host: /data:/data (environment/docker-compose.yaml)",
+        ),
+        ({"tests/test.sh": "curl -LsSf https://x/y | sh\n"}, "line 1 of tests/test.sh: it needs network: `curl`"),
+        ({"tests/test.sh": "\nnpm ci\n"}, "line 2 of tests/test.sh: it needs network: `npm`"),
+        ({"tests/test.sh": "uv run x\n"}, "line 1 of tests/test.sh: it needs network: `uv run`"),
+        ({"tests/test.sh": "pip install $X\n"}, "line 1 of tests/test.sh: it installs $X, which is known only when"),
+        ({"tests/test.sh": "pip install -r x\n"}, "line 1 of tests/test.sh: it installs with the option -r"),
+        ({"tests/test.sh": "echo 'pip install\n"}, "line 1 of tests/test.sh: it needs network, and cannot be read"),
+        ({"solution/solve.sh": "\npip install x\n"}, "it needs network: solution/solve.sh installs packages"),
+        (
+            {"task.toml": "[environment.env]\nA = '1'\nKEY = '${KEY}'\n"},
+            "it needs variables of the host: KEY (environment.env)",
+        ),
+        (
+            {"task.toml": "[verifier.environment]\ncpus = 1\n"},
+            "its tests have an image of their own (verifier.environment)",
+        ),
+        (
+            {"task.toml": "[environment]\ngpus = 1\nmcp_servers = ['x']\n"},
+            "it needs a GPU (environment.gpus); it needs MCP servers (environment.mcp_servers)",
         ),
         ({"environment/Dockerfile": "FROM x\nWORKDIR /\n"}, "the work folder is /; only a folder"),
     ],
@@ -65,6 +98,78 @@ def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
         find_tasks(tmp_path)
 
 
+def test_table_names_every_task_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_task(tmp_path / "tasks" / "good")
+    shutil.rmtree(write_task(tmp_path / "tasks" / "unsolved") / "solution")
+    write_task(
+        tmp_path / "tasks" / "refused", **{"task.toml": "[environment]\ngpus = 1\n", "environment/Dockerfile": ""}
+    )
+    (tmp_path / "tasks" / "refused" / "tests" / "test.sh").unlink()
+    arguments = ["import_harbor", str(tmp_path / "tasks"), "--slug", "x", "--out"]
+    with pytest.raises(SystemExit):
+        call_command(*arguments, str(tmp_path / "first"))
+    printed = capsys.readouterr()
+    assert printed.err.startswith("1 task of ")
+    assert printed.out.splitlines() == [
+        "  imported  good",
+        "  imported  unsolved (without a gold answer: it has no solution/solve.sh)",
+        "  refused   refused: it needs a GPU (environment.gpus); it has no tests/test.sh",
+        "3 tasks: 2 imported, 1 of them with a gold answer; 1 refused.",
+    ]
+    with pytest.raises(SystemExit):
+        call_command(*arguments, str(tmp_path / "second"), "--json")
+    assert json.loads(capsys.readouterr().out) == {
+        "imported": ["good", "unsolved"],
+        "without_gold_answer": {"unsolved": "it has no solution/solve.sh"},
+        "refused": {"refused": "it needs a GPU (environment.gpus); it has no tests/test.sh"},
+    }
+
+
+HARBOR_TEST = """#!/bin/bash
+# curl in a comment
+apt-get update && apt-get install -y -qq curl git > /dev/null 2>&1 || true
+curl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh
+source $HOME/.local/bin/env
+if ! command -v uvx > /dev/null; then pip3 install --break-system-packages "requests>=2" 2>&1; fi
+uvx \\
+  -p 3.13 \\
+  --with pytest==8.4.1 --with=pytest-json-ctrf==0.3.5 \\
+  pytest --ctrf /logs/verifier/ctrf.json $TEST_PATH -rA
+curl -s http://localhost:80/health
+"""
+
+
+def test_packages_of_a_test_script_are_installed_in_the_image(tmp_path: Path) -> None:
+    compose = "services: {main: {build: {context: '${CONTEXT_DIR}'}, volumes: ['${HOST_LOGS}:/logs']}}"
+    settings_ = "[environment.env]\nA = 'a b'\n[verifier.env]\nB = '1 2'\n"
+    files = {"tests/test.sh": HARBOR_TEST, "environment/docker-compose.yaml": compose, "task.toml": settings_}
+    (task,) = find_tasks(write_task(tmp_path / "t", **files)).tasks
+    assert task.installs == Installs(
+        apt=["curl", "git"], pip=["requests>=2"], uvx=["pytest==8.4.1", "pytest-json-ctrf==0.3.5"], uses_uv=True
+    )
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    write_bundle(FoundTasks([task]), folder, slug="imported", version="1.0.0")
+    dockerfile = (folder / "environment" / "t" / "Dockerfile").read_text()
+    assert dockerfile.startswith("FROM x\n")
+    assert 'ENV A="a b"\n' in dockerfile
+    assert "apt-get install -y curl git\n" in dockerfile
+    assert "pip install --no-cache-dir 'requests>=2'\n" in dockerfile
+    assert "/opt/llmeval-tests/bin/pip install --no-cache-dir pytest==8.4.1 pytest-json-ctrf==0.3.5\n" in dockerfile
+    assert "export B='1 2'\n" in (folder / "tests" / "t" / "llmeval-verify.sh").read_text()
+    assert "trust: in_process" in (folder / "environment.yaml").read_text()
+
+
+def test_tool_of_uvx_is_installed_unless_an_option_names_its_package() -> None:
+    def uvx(arguments: str) -> list[str]:
+        return find_installs(f"uvx {arguments}", "test.sh").uvx
+
+    assert uvx("pytest x") == ["pytest"]
+    assert uvx("pytest@8.4.1 x") == ["pytest==8.4.1"]
+    assert uvx("--from 'coverage[toml]==7' coverage run") == ["coverage[toml]==7"]
+    assert uvx("-w pytest==8,six pytest -w no") == ["pytest==8", "six"]
+
+
 @pytest.mark.docker
 @pytest.mark.xdist_group("workspaces")
 def test_imported_task_is_built_and_its_solution_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,5 +181,66 @@ def test_imported_task_is_built_and_its_solution_verified(tmp_path: Path, monkey
     with open_bundle(folder) as bundle:
         assert validate_bundle(bundle).problems == []
         gates = {gate["name"]: gate for gate in run_gates(bundle, pool=None)["gates"]}
+    assert gates["gold"]["failures"] == []
+    assert (gates["gold"]["status"], gates["gold"]["checked"]) == ("passed", 1), gates
+    assert gates["empty"]["status"] == "passed", gates
+
+
+# The agent's program has the name of one in the image, and its folder comes first in the image's PATH.
+SOLVE = """#!/bin/bash
+set -e
+n=$(python3 /solution/solve.py)
+echo $n > n.txt
+mkdir bin
+printf '#!/bin/sh\\nexit 1\\n' > bin/tool-of-image
+chmod 755 bin/tool-of-image
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.xdist_group("workspaces")
+def test_uvx_of_a_test_script_and_files_of_a_solution_work_without_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Dockerfile makes the virtual environment of the packages, so that the test needs no index of packages."""
+    monkeypatch.setattr(settings, "WORKSPACE_BUILDS", True)
+    monkeypatch.setattr(Installs, "dockerfile", lambda self: "")
+    tool = "mkdir -p /opt/llmeval-tests/bin /opt/tool && ln -s /usr/bin/env /opt/llmeval-tests/bin/python-of-tests"
+    tests = """#!/bin/bash
+set -e
+apt-get update
+apt-get install -y curl
+curl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh
+source $HOME/.local/bin/env
+set +e
+uvx -p 3.13 --with pytest==8.4.1 --quiet python-of-tests@1 python3 /tests/check.py
+if [ $? -eq 0 ] && [ "$GREETING" = "a b" ] && tool-of-image; then
+    echo 1 > /logs/verifier/reward.txt
+else
+    echo 0 > /logs/verifier/reward.txt
+fi
+"""
+    image = containers.image()
+    task = write_task(
+        tmp_path / "double",
+        **{
+            "task.toml": "[environment]\nmemory_mb = 256\nstorage_mb = 64\n[verifier.env]\nGREETING = 'a b'\n",
+            "environment/Dockerfile": f"FROM {image}\nUSER root\nWORKDIR /app\nCOPY n.txt n.txt\nRUN {tool}\n"
+            "COPY tool-of-image /opt/tool/tool-of-image\nENV PATH=/app/bin:/opt/tool:$PATH\n",
+            "environment/tool-of-image": "#!/bin/sh\nexit 0\n",
+            "tests/test.sh": tests,
+            "solution/solve.sh": SOLVE,
+            "solution/solve.py": "print(int(open('/app/n.txt').read()) * 2)\n",
+        },
+    )
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    found = find_tasks(task)
+    assert found.tasks[0].installs.uses_uv
+    write_bundle(found, folder, slug="imported", version="1.0.0")
+    with open_bundle(folder) as bundle:
+        assert validate_bundle(bundle).problems == []
+        gates = {gate["name"]: gate for gate in run_gates(bundle, pool=None)["gates"]}
+    assert gates["gold"]["failures"] == []
     assert (gates["gold"]["status"], gates["gold"]["checked"]) == ("passed", 1), gates
     assert gates["empty"]["status"] == "passed", gates

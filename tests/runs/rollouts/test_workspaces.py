@@ -22,6 +22,7 @@ from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
 from runs.config.resolve import find_environments
+from runs.exports.rollouts import response_record
 from runs.models import EpisodeSession, Response, Run
 from runs.results.aggregate import aggregate_run
 from runs.results.warnings import warnings
@@ -411,4 +412,5 @@ def test_scores_that_a_model_can_forge_are_labelled_over_rest_in_runs_and_on_the
     response = Response.objects.get(run_environment__run=run)
     assert (response.status, response.execution_trust) == ("passed", "in_process")
     assert response.scores.get().detail["trust"] == "in_process"
+    assert response_record(response, 1.0)["rules"][0]["trust"] == "in_process"
     assert any("1 of 1 executions shared a process" in text for text in warnings(run, aggregate_run(run)))

@@ -95,6 +95,14 @@ def test_failed_test_and_blamed_line_are_shown(client: Client, user: User) -> No
     assert 'data-note="f(1) == 2' in shown
 
 
+@pytest.mark.parametrize(("trust", "held_out"), [("in_process", False), ("in_process", True), ("isolated", False)])
+def test_scores_that_a_model_can_forge_are_marked(client: Client, user: User, trust: str, held_out: bool) -> None:
+    response = answered(held_out=held_out)
+    stored_score(response, "tests", 1.0, detail={"trust": trust})
+    marked = "The tests share a process with what the model wrote" in page(client, f"/responses/{response.pk}/")
+    assert marked == (trust == "in_process")
+
+
 def test_target_is_shown_unless_held_out(client: Client, user: User) -> None:
     assert "the target" in page(client, f"/responses/{answered().pk}/")
 
