@@ -20,6 +20,8 @@ _RESERVED = ("/", "/tmp", "/root", "/usr", "/etc", "/bin", "/lib", "/sbin", "/pr
 _MAX_DISK_MB = 2048  # of the work folder, which is in memory
 _SCRIPT = "llmeval-verify.sh"
 _MAX_SOLUTION = 60_000  # bytes of a packed solution; a command has at most 100,000
+_HIDDEN = ("tests", "solution", "task.toml", "instruction.md")
+_ROOT = ("${CONTEXT_DIR}/..", "..")  # contexts of a compose file that mean the task's folder
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml")
 _COMPOSE_KEYS = ("build", "image", "command", "environment", "volumes", "deploy", "init")  # of a task without services
 _PYTHON = """
@@ -68,6 +70,17 @@ class HarborTask:
     verifier_environment: Mapping[str, str]
     solution: str = ""
     without_solution: str = ""  # the reason
+    from_root: bool = False
+
+    def context(self) -> dict[str, Path]:
+        """Return the files that its image is built from, by their path: `environment/`, or the task's whole folder.
+
+        The whole folder is without what the agent must not see.
+        """
+        if not self.from_root:
+            return _below(self.folder / "environment")
+        files = {path: file for path, file in _below(self.folder).items() if path.partition("/")[0] not in _HIDDEN}
+        return {**files, "Dockerfile": self.folder / "environment" / "Dockerfile"}
 
 
 @dataclass(slots=True)
@@ -143,6 +156,7 @@ def read_task(folder: Path) -> HarborTask:
         verifier_environment=verifier_variables,
         solution=solution,
         without_solution=without,
+        from_root=_is_built_from_root(folder),
     )
 
 
@@ -150,11 +164,11 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
     """Write the tasks as a bundle into the new or empty *folder*."""
     rows, answers = [], []
     for task in found.tasks:
-        for part in ("environment", "tests"):
-            for path in _files(task.folder / part):
-                target = folder / part / task.id / path.relative_to(task.folder / part)
+        for part, files in (("environment", task.context()), ("tests", _below(task.folder / "tests"))):
+            for path, source in files.items():
+                target = folder / part / task.id / path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(path.read_bytes())
+                target.write_bytes(source.read_bytes())
         with (folder / "environment" / task.id / "Dockerfile").open("a", encoding="utf-8") as dockerfile:
             dockerfile.write(_added_steps(task))
         (folder / "tests" / task.id / _SCRIPT).write_text(_script(task), encoding="utf-8")
@@ -233,7 +247,7 @@ def _solution(folder: Path, variables: Mapping[str, str]) -> tuple[str, str]:
     files = list(_files(folder / "solution"))
     if len(files) == 1 and not re.search(r"/solution\b|\$0|BASH_SOURCE", text):
         return _exports(variables) + text, ""
-    content = {str(path.relative_to(folder / "solution")): path.read_bytes() for path in files}
+    content = {path: file.read_bytes() for path, file in _below(folder / "solution").items()}
     packed = gzip.compress(archive(content).getvalue(), mtime=0)
     if len(packed) > _MAX_SOLUTION:
         return "", f"the files of its solution have more than {_MAX_SOLUTION:,} bytes, packed"
@@ -281,16 +295,34 @@ def _beyond_box(path: Path) -> str:
     main = services["main"]
     if more := [str(key) for key in main if key not in _COMPOSE_KEYS]:
         return f"it changes the container: {', '.join(more)}"
-    build = main.get("build")
-    context = build.get("context", ".") if isinstance(build, dict) else build or "."
-    if str(context).rstrip("/") not in (".", "${CONTEXT_DIR}"):
+    if (context := _build_context(main)) not in (".", "${CONTEXT_DIR}", *_ROOT):
         return f"it is built from another folder: {context}"
+    build = main.get("build")
+    named = str(build.get("dockerfile") or "") if isinstance(build, dict) else ""
+    if named not in ("", "Dockerfile", "environment/Dockerfile", "${CONTEXT_DIR}/Dockerfile"):
+        return f"it is built by another Dockerfile: {named}"
+    if variables := [name for name in _texts(main.get("environment")) if "${" not in name]:
+        return f"it sets variables of the container: {', '.join(variables)}"
     if mounted := [volume for volume in _texts(main.get("volumes")) if not volume.startswith("${HOST_")]:
         return f"it mounts folders of the host: {', '.join(mounted)}"
     return ""
 
 
+def _build_context(main: Mapping[str, object]) -> str:
+    build = main.get("build")
+    context = build.get("context") if isinstance(build, dict) else build
+    return str(context or ".").rstrip("/")
+
+
+def _is_built_from_root(folder: Path) -> bool:
+    """Return whether a supported compose file builds the task's whole folder."""
+    found = [folder / "environment" / name for name in _COMPOSE if (folder / "environment" / name).exists()]
+    return any(_build_context(yaml.safe_load(_read(path))["services"]["main"]) in _ROOT for path in found)
+
+
 def _texts(value: object) -> Sequence[str]:
+    if isinstance(value, dict):
+        return [f"{key}={item}" for key, item in value.items()]
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
@@ -301,6 +333,10 @@ def _workdir(folder: Path, environment: dict[str, object]) -> str:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _below(folder: Path) -> dict[str, Path]:
+    return {str(path.relative_to(folder)): path for path in _files(folder)}
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -56,12 +56,20 @@ def write_task(folder: Path, image: str = "x", **files: str) -> Path:
             "it changes the container: privileged (environment/docker-compose.yaml)",
         ),
         (
-            {"environment/docker-compose.yaml": "services: {main: {build: {context: '${CONTEXT_DIR}/..'}}}"},
-            "it is built from another folder: ${CONTEXT_DIR}/.. (environment/docker-compose.yaml)",
+            {"environment/docker-compose.yaml": "services: {main: {build: {context: '${CONTEXT_DIR}/../..'}}}"},
+            "it is built from another folder: ${CONTEXT_DIR}/../.. (environment/docker-compose.yaml)",
         ),
         (
             {"environment/docker-compose.yaml": "services: {main: {volumes: ['/data:/data']}}"},
             "it mounts folders of the host: /data:/data (environment/docker-compose.yaml)",
+        ),
+        (
+            {"environment/docker-compose.yaml": "services: {main: {environment: {A: 1, B: '${B}'}}}"},
+            "it sets variables of the container: A=1 (environment/docker-compose.yaml)",
+        ),
+        (
+            {"environment/docker-compose.yaml": "services: {main: {build: {dockerfile: Other}}}"},
+            "it is built by another Dockerfile: Other (environment/docker-compose.yaml)",
         ),
         ({"tests/test.sh": "curl -LsSf https://x/y | sh\n"}, "line 1 of tests/test.sh: it needs network: `curl`"),
         ({"tests/test.sh": "\nnpm ci\n"}, "line 2 of tests/test.sh: it needs network: `npm`"),
@@ -158,6 +166,22 @@ def test_packages_of_a_test_script_are_installed_in_the_image(tmp_path: Path) ->
     assert "/opt/llmeval-tests/bin/pip install --no-cache-dir pytest==8.4.1 pytest-json-ctrf==0.3.5\n" in dockerfile
     assert "export B='1 2'\n" in (folder / "tests" / "t" / "llmeval-verify.sh").read_text()
     assert "trust: in_process" in (folder / "environment.yaml").read_text()
+
+
+def test_compose_file_may_build_the_whole_folder_of_a_task_without_its_tests(tmp_path: Path) -> None:
+    compose = "services: {main: {build: {context: '${CONTEXT_DIR}/..', dockerfile: '${CONTEXT_DIR}/Dockerfile'}}}"
+    task = write_task(tmp_path / "t", **{"environment/docker-compose.yaml": compose, "app/n.txt": "21\n"})
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    write_bundle(find_tasks(task), folder, slug="imported", version="1.0.0")
+    below = folder / "environment" / "t"
+    assert {str(path.relative_to(below)) for path in below.rglob("*") if path.is_file()} == {
+        "Dockerfile",
+        "app/n.txt",
+        "environment/Dockerfile",
+        "environment/docker-compose.yaml",
+        "environment/n.txt",
+    }
 
 
 def test_tool_of_uvx_is_installed_unless_an_option_names_its_package() -> None:

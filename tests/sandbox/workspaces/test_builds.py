@@ -79,8 +79,9 @@ def test_concurrent_builds_of_one_folder_build_it_once(engine: DockerWorkspaces)
 def test_failed_step_is_reported_with_its_output(engine: DockerWorkspaces) -> None:
     with pytest.raises(
         BuildFailed, match=r"(?s)returned a non-zero code: 7 \(Step [^\n]*exit 7\)\n.*the reason is here"
-    ):
-        engine.build(folder("RUN echo the reason is here; exit 7"), "/app", 120, allowed=True)
+    ) as failure:
+        engine.build(folder("RUN echo the reason is here >&2; exit 7"), "/app", 120, allowed=True)
+    assert "\x1b" not in str(failure.value)
 
 
 def test_invalid_dockerfile_is_a_failed_build(engine: DockerWorkspaces) -> None:
