@@ -215,7 +215,11 @@ SOLVE = """#!/bin/bash
 set -e
 n=$(python3 /solution/solve.py)
 echo $n > n.txt
-mkdir bin
+mkdir bin notes
+echo kept > notes/kept.txt
+chmod 600 notes/kept.txt
+chmod 500 notes
+touch n.sh
 printf '#!/bin/sh\\nexit 1\\n' > bin/tool-of-image
 chmod 755 bin/tool-of-image
 """
@@ -237,6 +241,9 @@ apt-get install -y curl
 curl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh
 source $HOME/.local/bin/env
 set +e
+echo 0 > /logs/verifier/reward.txt
+echo changed >> notes/kept.txt && rm n.sh && [ "$(stat -c %a notes/kept.txt notes)" = "600
+500" ] || exit 0
 uvx -p 3.13 --with pytest==8.4.1 --quiet python-of-tests@1 python3 /tests/check.py
 if [ $? -eq 0 ] && [ "$GREETING" = "a b" ] && tool-of-image; then
     echo 1 > /logs/verifier/reward.txt
