@@ -19,6 +19,7 @@ from runs.rollouts.rebuilding import advance, close_episode
 _CLOSE_WITHIN = timedelta(minutes=10)  # boxes that were missed end by themselves
 _CLOSE_AT_ONCE = 500
 _IDLE = timedelta(seconds=60)  # since the last step
+_SAVE_WITHIN = timedelta(minutes=5)  # later attempts would fail as the earlier ones did
 _SAVE_AT_ONCE = 50
 _HARNESS_WITH_BOXES = "workspace"  # the only one that opens anything
 _LIST_FIELDS = [
@@ -89,9 +90,10 @@ def close_expired_rollouts() -> int:
 
 def save_idle_rollouts() -> int:
     """Store snapshots of the boxes of episodes that are idle, if their environment has snapshots. Return how many."""
-    used_before = timezone.now() + timedelta(seconds=settings.EPISODE_IDLE_SECONDS) - _IDLE
+    now = timezone.now()
+    used_before = now + timedelta(seconds=settings.EPISODE_IDLE_SECONDS) - _IDLE
     idle = EpisodeSession.objects.filter(leases.free(), done=False, revision__gt=0)
-    idle = idle.filter(expires_at__gt=timezone.now(), expires_at__lt=used_before)
+    idle = idle.filter(expires_at__gt=max(now, used_before - _SAVE_WITHIN), expires_at__lt=used_before)
     idle = idle.filter(case__version__manifest__harness__snapshot_turns__gt=0).order_by("expires_at")
     saved = 0
     for session in idle[:_SAVE_AT_ONCE]:

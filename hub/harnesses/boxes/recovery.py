@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import cast
 
@@ -157,6 +157,8 @@ async def _repeat(
     context: Context, state: ToolLoopState, world: World, snapshot: SnapshotState | None, execute_call: ExecuteCall
 ) -> tuple[int, list[Divergence], World]:
     """Repeat the calls after *snapshot*; return their number, those that diverged and the world after them."""
+    # Repetitions do not use up the time of the episode.
+    context = replace(context, services=replace(context.services, record_call_ms=lambda milliseconds: None))
     done_turns, done_calls = (snapshot["turns"], snapshot["calls"]) if snapshot else (0, 0)
     left, repeated = state["calls"] - done_calls, 0
     diverged: list[Divergence] = []
