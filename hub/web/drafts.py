@@ -105,7 +105,7 @@ def edit_draft(*, draft: UploadDraft, path: str, text: str, seen: str) -> None:
         locked = UploadDraft.objects.select_for_update().get(pk=draft.pk)
         with open_draft(locked) as bundle:
             current = read_draft_file(bundle, path)
-            if current.text == text or (current.text is not None and _unix_lines(current.text) == text):
+            if current.text is not None and _unix_lines(current.text) == text:
                 return
             if current.digest != seen:
                 raise DraftChanged(
