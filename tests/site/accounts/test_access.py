@@ -87,7 +87,7 @@ DOES = [
     ("post", "/hub/sums/1.0.0/gates/", CURATOR, 302),
     ("post", "/api/v1/environments/", CURATOR, 400),
     ("get", "/runs/new/", RUNNER, 200),
-    ("post", "/runs/new/", RUNNER, 422),
+    ("post", "/runs/new/", RUNNER, 302),  # to the address of what is chosen
     ("post", "/runs/{run}/cancel/", RUNNER, 302),
     ("post", "/runs/{run}/resume/", RUNNER, 302),
     ("post", "/api/v1/runs/", RUNNER, 400),
