@@ -16,7 +16,7 @@ from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.hub.web.test_upload import zipped
 from tests.members import member
-from tests.runs.web.test_new_run import capital
+from tests.runs.web.new_run.test_new_run import capital
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

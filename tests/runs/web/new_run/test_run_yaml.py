@@ -19,7 +19,7 @@ from runs.models import ModelEndpoint, Run
 from runs.services import create_run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
-from tests.runs.web.test_new_run import URL, chosen, error_of, form, publish, show
+from tests.runs.web.new_run.test_new_run import URL, chosen, error_of, form, publish, show
 
 ADDRESS = "http://localhost:1/v1"
 
