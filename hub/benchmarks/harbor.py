@@ -22,6 +22,7 @@ _SCRIPT = "llmeval-verify.sh"
 _MAX_SOLUTION = 60_000  # bytes of a packed solution; a command has at most 100,000
 _HIDDEN = ("tests", "solution", "task.toml", "instruction.md")
 _ROOT = ("${CONTEXT_DIR}/..", "..")  # contexts of a compose file that mean the task's folder
+_BUILDKIT = re.compile(r"^\s*(?:RUN|COPY|ADD)\s.*?(<<-?[\"']?[A-Za-z_]\w*|--mount=|--chmod=|--link\b)", re.I)
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml")
 _COMPOSE_KEYS = ("build", "image", "command", "environment", "volumes", "deploy", "init")  # of a task without services
 _PYTHON = """
@@ -309,6 +310,9 @@ def _unsupported(
     for name in ("instruction.md", "environment/Dockerfile", "tests/test.sh"):
         if not (folder / name).is_file():
             yield f"it has no {name}"
+    for number, line in enumerate(_read(folder / "environment" / "Dockerfile").splitlines(), 1):
+        if used := _BUILDKIT.match(line):
+            yield f"it needs BuildKit, which builds here do not use: line {number} of the Dockerfile has {used[1]}"
     for item in sorted(folder.rglob("*")):
         if item.is_symlink():
             yield f"{item.relative_to(folder)} is a link"

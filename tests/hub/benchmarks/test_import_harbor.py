@@ -90,6 +90,14 @@ def write_task(folder: Path, image: str = "x", **files: str) -> Path:
             {"task.toml": "[environment]\ngpus = 1\nmcp_servers = ['x']\n"},
             "it needs a GPU (environment.gpus); it needs MCP servers (environment.mcp_servers)",
         ),
+        (
+            {"environment/Dockerfile": "FROM x\nWORKDIR /app\nRUN cat <<'EOF' > /a\nx\nEOF\n"},
+            "it needs BuildKit, which builds here do not use: line 3 of the Dockerfile has <<'EOF",
+        ),
+        (
+            {"environment/Dockerfile": "FROM x\nWORKDIR /app\nCOPY --chmod=755 a b\n"},
+            "it needs BuildKit, which builds here do not use: line 3 of the Dockerfile has --chmod=",
+        ),
         ({"environment/Dockerfile": "FROM x\nWORKDIR /\n"}, "the work folder is /; only a folder"),
     ],
 )
