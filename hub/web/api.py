@@ -144,6 +144,7 @@ class StoredVersion(serializers.Serializer[object]):
 _WORDS = [
     OpenApiParameter("q", str, description="words in title, summary or slug"),
     OpenApiParameter("category", str),
+    OpenApiParameter("harness", str),
     OpenApiParameter("tag", str),
     OpenApiParameter("state", str, description="private, published or retired; by default all but retired"),
 ]

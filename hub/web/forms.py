@@ -5,6 +5,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 from hub.bundles.archive import MAX_PATH, MAX_UNPACKED
 from hub.common.web.filters import FilterForm
+from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
 
@@ -12,10 +13,11 @@ MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that cannot be compressed is as lar
 
 
 class CatalogueForm(FilterForm):
-    """Filters of the catalogue: `?q=&category=&tag=&state=`."""
+    """Filters of the catalogue: `?q=&category=&harness=&tag=&state=`."""
 
     q = forms.CharField(required=False, max_length=200, label="Text")
     category = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in CATEGORIES)])
+    harness = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in sorted(HARNESSES))])
     tag = forms.SlugField(required=False)
     state = forms.ChoiceField(
         required=False, choices=[("", "in use"), *((value, value) for value in Environment.Visibility.values)]

@@ -4,8 +4,9 @@ from collections import Counter
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, Expression, F, OuterRef, Q, QuerySet, TextField
-from django.db.models.functions import Cast, Left, Lower
+from django.db.models import Exists, Expression, F, JSONField, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Cast, Coalesce, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
@@ -16,16 +17,18 @@ from hub.selectors import list_visible_environments, may_see_content
 ENVIRONMENT_COLUMNS = {
     "environment": "title_key",
     "category": "category",
+    "harness": "harness",
     "cases": "latest__case_count",
     "changed": "updated_at",
 }
 CASE_COLUMNS = {"case": "external_id"}
 
+DEFAULT_HARNESS = "single_turn"  # of a manifest that names none
 PREVIEW = 240  # characters of a case's input and target in a list
 
 
 def filter_environments(
-    user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
+    user: User | AnonymousUser, *, q: str = "", category: str = "", harness: str = "", tag: str = "", state: str = ""
 ) -> QuerySet[Environment]:
     """Return the matching environments that *user* may see; retired ones only if *state* is retired."""
     found = list_visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
@@ -34,21 +37,36 @@ def filter_environments(
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
     if category:
         found = found.filter(category=category)
+    if harness:
+        found = found.alias(harness_type=_harness()).filter(harness_type=harness)
     if tag:
         # As text, because SQLite cannot query the items of a JSON list. Tags are slugs, so nothing needs escaping.
         found = found.annotate(tag_text=Cast("tags", TextField())).filter(tag_text__contains=f'"{tag}"')
     return found
 
 
+def with_harness(environments: QuerySet[Environment]) -> QuerySet[Environment]:
+    """Annotate the environments with `harness`, the type of the harness of their latest version."""
+    return environments.annotate(harness=_harness())
+
+
+def _harness() -> Coalesce:
+    harness = KeyTransform("harness", Cast("latest__manifest", JSONField()))
+    return Coalesce(Cast(KeyTextTransform("type", harness), TextField()), Value(DEFAULT_HARNESS, TextField()))
+
+
 def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
-    """Return the number of environments in use per category and tag: `{"categories": [(name, n)], "tags": [...]}`."""
+    """Return the number of environments in use by `categories`, `harnesses` and `tags`, each a list of (name, n)."""
     categories: Counter[str] = Counter()
+    harnesses: Counter[str] = Counter()
     tags: Counter[str] = Counter()
-    for category, given in filter_environments(user).order_by().values_list("category", "tags"):
+    rows = filter_environments(user).order_by().values_list("category", "tags", _harness())
+    for category, given, harness in rows:
         categories[category] += 1
+        harnesses[harness] += 1
         tags.update(str(tag) for tag in given)
     by_count = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
-    return {"categories": sorted(categories.items()), "tags": by_count}
+    return {"categories": sorted(categories.items()), "harnesses": sorted(harnesses.items()), "tags": by_count}
 
 
 def environment_of(user: User | AnonymousUser, slug: str) -> Environment:

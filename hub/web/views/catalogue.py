@@ -15,7 +15,7 @@ FEATURED = Order(field="featured", descending=True)  # default order: featured f
 
 @require_safe
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """List the environments that the user may see: /hub/?q=&category=&tag=&state=&sort="""
+    """List the environments that the user may see: /hub/?q=&category=&harness=&tag=&state=&sort="""
     form = CatalogueForm(request.GET)
     chosen = form.chosen
     rows = queries.filter_environments(request.user, **form.values()) if form.is_valid() else Environment.objects.none()
@@ -25,7 +25,9 @@ def catalogue(request: HttpRequest) -> HttpResponse:
         "chosen": chosen,
         "filtered": any(chosen.values()),
         "order": order,
-        "page": keyset_page(rows, request, by="slug", size=ENVIRONMENTS, order=order if order.name else FEATURED),
+        "page": keyset_page(
+            queries.with_harness(rows), request, by="slug", size=ENVIRONMENTS, order=order if order.name else FEATURED
+        ),
         "total": rows.count(),
         "curator": is_curator(request.user),
         **queries.facets(request.user),

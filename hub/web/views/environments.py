@@ -32,7 +32,7 @@ def _description(version: EnvironmentVersion) -> dict[str, object]:
     scoring = version.manifest.get("scoring") or {}
     return {
         "readme": markdown_html(_body(version.readme)) if version.readme else "",
-        "harness": harness.get("type", "single_turn"),
+        "harness": harness.get("type", queries.DEFAULT_HARNESS),
         "rules": scoring.get("rules") or [{"type": "reward"}],
         "pass_mark": scoring.get("pass", 1.0),
         "manifest": manifest_yaml(version),

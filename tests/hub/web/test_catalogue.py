@@ -187,6 +187,20 @@ def test_column_headings_sort_the_catalogue_and_keep_filters(client: Client, use
     assert '<input type="hidden" name="sort" value="-cases" form="filters">' in page
 
 
+def test_environments_are_filtered_and_sorted_by_harness(client: Client, user: User) -> None:
+    for slug, harness in (("a", {"type": "tools"}), ("b", None), ("c", {"type": "multi_turn"})):
+        version = stored_version(slug, **({"harness": harness} if harness else {}))
+        Environment.objects.filter(slug=slug).update(latest=version, visibility=Visibility.PUBLISHED)
+    assert listed(client, "?harness=tools") == ["a"]
+    assert listed(client, "?harness=single_turn") == ["b"]
+    assert "single_turn (1)" in client.get("/hub/").content.decode()
+    assert client.get("/hub/?harness=nonsense").status_code == 400
+    page = client.get("/hub/?sort=harness").content.decode()
+    assert sorted("abc", key=lambda slug: page.index(f'href="/hub/{slug}/"')) == ["c", "b", "a"]
+    found = client.get("/api/v1/environments/?harness=tools").json()["results"]
+    assert [environment["slug"] for environment in found] == ["a"]
+
+
 # ---- many environments -----------------------------------------------------------------------------------------------
 
 
