@@ -30,6 +30,7 @@ EXCLUDED = {
     "llmeval_site.pages.icon.favicon": "an icon",
     **dict.fromkeys(("login", "logout", "password_reset", "password_reset_done", "runs:endpoint_new"), _FORM),
     **dict.fromkeys(("password_reset_complete", "password_reset_confirm", "hub:upload", "hub:defect"), _FORM),
+    **dict.fromkeys(("openid_start", "openid_callback", "openid_signed_out"), "needs an OpenID provider"),
     **dict.fromkeys(("hub:publish", "hub:retire", "hub:gates", "hub:discard"), _CHANGE),
     **dict.fromkeys(("runs:endpoint_edit", "runs:endpoint_test"), _CHANGE),
     **dict.fromkeys(("runs:cancel", "runs:resume", "runs:rescore", "runs:describe", "runs:delete"), _CHANGE),

@@ -1,5 +1,6 @@
-"""Admin pages for users, for REST tokens and webhooks of all users, and for the audit log."""
+"""Admin pages for users, their OpenID identities, REST tokens and webhooks, and for the audit log."""
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
@@ -8,7 +9,7 @@ from django.http import HttpRequest
 
 from llmeval_site.accounts.passwords import invite_user
 from llmeval_site.accounts.tokens import revoke_token
-from llmeval_site.models import ApiToken, AuditEntry, Webhook
+from llmeval_site.models import ApiToken, AuditEntry, OpenIDIdentity, Webhook
 
 admin.site.unregister(User)
 
@@ -19,7 +20,11 @@ class InvitingUserAdmin(UserAdmin):
 
     actions = ["invite"]
 
-    @admin.action(description="Mail a link to choose a password", permissions=["change"])
+    def has_invite_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may mail links to choose a password."""
+        return bool(settings.PASSWORDS) and self.has_change_permission(request)
+
+    @admin.action(description="Mail a link to choose a password", permissions=["invite"])
     def invite(self, request: HttpRequest, users: QuerySet[User]) -> None:
         """Invite each of *users*."""
         for user in users:
@@ -51,6 +56,23 @@ class ApiTokenAdmin(admin.ModelAdmin):
         return obj is None and super().has_change_permission(request, obj)  # allow actions, but no edits
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
+        return False
+
+
+@admin.register(OpenIDIdentity)
+class OpenIDIdentityAdmin(admin.ModelAdmin):
+    """Links between people at the OpenID provider and users, which administrators can add and remove."""
+
+    list_display = ["subject", "user", "issuer", "created_at", "last_used_at"]
+    list_select_related = ["user"]
+    search_fields = ["subject", "user__username", "user__email"]
+    autocomplete_fields = ["user"]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
+        """Fill in the issuer of the settings."""
+        return {"issuer": settings.OPENID.issuer if settings.OPENID else ""}
+
+    def has_change_permission(self, request: HttpRequest, obj: OpenIDIdentity | None = None) -> bool:
         return False
 
 

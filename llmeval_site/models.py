@@ -1,4 +1,4 @@
-"""Models that belong to no single app: tokens, webhooks, the audit log, and responses for `Idempotency-Key`."""
+"""Models that belong to no single app: tokens, OpenID identities, webhooks, the audit log, and stored responses."""
 
 from django.conf import settings
 from django.db import models
@@ -62,6 +62,25 @@ class ApiToken(models.Model):
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= timezone.now() else "active"
+
+
+class OpenIDIdentity(models.Model):
+    """A person at an OpenID provider, and the account that the person signs in to."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="openid_identities")
+    issuer = models.CharField(max_length=255, help_text="The provider, as in LLMEVAL_OIDC_ISSUER.")
+    subject = models.CharField(max_length=255, help_text="What the provider calls the person: the claim `sub`.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "OpenID identity"
+        verbose_name_plural = "OpenID identities"
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_user_per_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} is {self.user}"
 
 
 class AuditEntry(models.Model):

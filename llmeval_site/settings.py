@@ -7,6 +7,8 @@ from pathlib import Path
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from llmeval_site.configuration.logs import logging_settings
+from llmeval_site.configuration.openid import ALGORITHMS, parse_openid_settings
 from llmeval_site.configuration.private_files import (
     create_private_file,
     make_private_database,
@@ -151,7 +153,35 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Failed sign-ins block one name from one address. Blocking the name from all addresses would let anybody lock a user
 # out.
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend"]
+PASSWORDS = ENV.flag("LLMEVAL_PASSWORDS", True)
+if PASSWORDS:
+    AUTHENTICATION_BACKENDS.append("django.contrib.auth.backends.ModelBackend")
+# Sign-in with an OpenID provider, or None (llmeval_site/accounts/openid).
+OPENID = parse_openid_settings(
+    issuer=ENV.text("LLMEVAL_OIDC_ISSUER"),
+    client_id=ENV.text("LLMEVAL_OIDC_CLIENT_ID"),
+    client_secret=ENV.text("LLMEVAL_OIDC_CLIENT_SECRET"),
+    client_secret_file=ENV.text("LLMEVAL_OIDC_CLIENT_SECRET_FILE"),
+    label=ENV.text("LLMEVAL_OIDC_LABEL", "OpenID"),
+    scopes=ENV.words("LLMEVAL_OIDC_SCOPES", ["openid", "email", "profile"]),
+    algorithm=ENV.choice("LLMEVAL_OIDC_ALGORITHM", "RS256", ALGORITHMS),
+    endpoints={
+        "authorization_endpoint": ENV.text("LLMEVAL_OIDC_AUTHORIZATION_ENDPOINT"),
+        "token_endpoint": ENV.text("LLMEVAL_OIDC_TOKEN_ENDPOINT"),
+        "jwks_uri": ENV.text("LLMEVAL_OIDC_JWKS_ENDPOINT"),
+        "userinfo_endpoint": ENV.text("LLMEVAL_OIDC_USERINFO_ENDPOINT"),
+    },
+    groups_claim=ENV.text("LLMEVAL_OIDC_GROUPS_CLAIM", "groups"),
+    groups=ENV.words("LLMEVAL_OIDC_GROUPS"),
+    mail_domains=ENV.words("LLMEVAL_OIDC_MAIL_DOMAINS"),
+    creates_users=ENV.flag("LLMEVAL_OIDC_CREATE_USERS", False),
+    session_hours=ENV.number("LLMEVAL_OIDC_SESSION_HOURS", 12, minimum=1),
+)
+if OPENID:
+    AUTHENTICATION_BACKENDS.append("llmeval_site.accounts.openid.backend.OpenIDBackend")
+elif not PASSWORDS:
+    raise ImproperlyConfigured("LLMEVAL_PASSWORDS=0 needs another way to sign in: set LLMEVAL_OIDC_ISSUER.")
 AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -399,35 +429,10 @@ DJANGO_GUID = {
     "GUID_HEADER_NAME": "X-Request-ID",
     "EXPOSE_HEADER": False,
 }
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-LOG_FORMAT = ENV.choice("LLMEVAL_LOG_FORMAT", "text", ("text", "json"))
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "django_guid.log_filters.CorrelationId", "correlation_id_field": "request_id"}},
-    "formatters": {
-        "text": {
-            "()": "hub.common.masking.MaskingFormatter",
-            "format": "{asctime} {levelname} {name}: {message}",
-            "style": "{",
-        },
-        "json": {
-            "()": "llmeval_site.configuration.json_logs.MaskingJSONFormatter",
-            "format": "{asctime} {levelname} {name} {message} {request_id}",
-            "style": "{",
-            "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
-        },
-    },
-    "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]},
-    },
-    "root": {
-        "handlers": ["console"],
-        "level": ENV.choice("LLMEVAL_LOG_LEVEL", "WARNING", LOG_LEVELS),
-    },
-    # It logs three lines for each request.
-    "loggers": {"django_guid": {"level": "WARNING"}},
-}
+LOGGING = logging_settings(
+    log_format=ENV.choice("LLMEVAL_LOG_FORMAT", "text", ("text", "json")),
+    level=ENV.choice("LLMEVAL_LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+)
 
 # Traces go to this OpenTelemetry collector (llmeval_site/tracing.py).
 TRACES_URL = ENV.text("LLMEVAL_TRACES")

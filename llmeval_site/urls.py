@@ -2,9 +2,9 @@
 
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
+from llmeval_site.accounts.sign_in import SignInView, SignOutView, sign_in_to_admin
 from llmeval_site.accounts.views import account
 from llmeval_site.dashboard import dashboard
 from llmeval_site.metrics import metrics
@@ -23,17 +23,13 @@ handler403 = "llmeval_site.pages.errors.forbidden"
 handler404 = "llmeval_site.pages.errors.not_found"
 handler500 = "llmeval_site.pages.errors.server_error"
 
-sign_in = LoginView.as_view(redirect_authenticated_user=True, extra_context={"sends_mail": settings.SENDS_MAIL})
 urlpatterns = [
     path("", dashboard, name="dashboard"),
     path("search/", search, name="search"),
-    path(
-        "login/",
-        sign_in,
-        name="login",
-    ),
+    path("login/", SignInView.as_view(), name="login"),
     path("password/", include("llmeval_site.accounts.passwords")),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", SignOutView.as_view(), name="logout"),
+    path("openid/", include("llmeval_site.accounts.openid.views")),
     path("account/", account, name="account"),
     path("account/webhooks/", webhook_views.webhooks, name="webhooks"),
     path("account/webhooks/<int:pk>/", webhook_views.webhook, name="webhook"),
@@ -47,6 +43,7 @@ urlpatterns = [
     path("api/v1/", include("llmeval_site.api_urls")),
     # Browsers request this path for pages that link to no icon, such as JSON.
     path("favicon.ico", favicon),
+    path("admin/login/", sign_in_to_admin),
     path("admin/", admin.site.urls),
 ]
 if settings.DEBUG:

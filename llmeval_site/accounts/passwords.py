@@ -1,8 +1,11 @@
 """Passwords by mail: reset by the user, and invitations by an administrator. Both mail a link that is valid once."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from hashlib import sha256
 
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import (
@@ -11,13 +14,13 @@ from django.contrib.auth.views import (
     PasswordResetDoneView,
     PasswordResetView,
 )
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from llmeval_site.accounts.sign_in import ClientThrottle
+from llmeval_site.accounts.sign_in import ClientThrottle, passwords_off
 from llmeval_site.pages.errors import error_page
 
 _TEMPLATE = "registration/password_page.html"
@@ -62,41 +65,60 @@ class LimitedPasswordResetView(PasswordResetView):
         return HttpResponseRedirect(self.get_success_url())
 
 
+def _if_on(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Return *view*, which answers with an error if passwords are turned off."""
+
+    @login_not_required
+    @wraps(view)
+    def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        return view(request, *args, **kwargs) if settings.PASSWORDS else passwords_off(request)
+
+    return checked
+
+
 urlpatterns = [
     path(
         "reset/",
-        LimitedPasswordResetView.as_view(
-            template_name=_TEMPLATE,
-            email_template_name="registration/password_reset_email.txt",
-            subject_template_name="registration/password_reset_subject.txt",
-            extra_context={"heading": "Reset your password", "button": "Send a link"},
+        _if_on(
+            LimitedPasswordResetView.as_view(
+                template_name=_TEMPLATE,
+                email_template_name="registration/password_reset_email.txt",
+                subject_template_name="registration/password_reset_subject.txt",
+                extra_context={"heading": "Reset your password", "button": "Send a link"},
+            )
         ),
         name="password_reset",
     ),
     path(
         "reset/sent/",
-        PasswordResetDoneView.as_view(
-            template_name=_TEMPLATE,
-            extra_context={
-                "heading": "Look at your mail",
-                "text": "If an account has this address, a link to choose a new password is on its way.",
-            },
+        _if_on(
+            PasswordResetDoneView.as_view(
+                template_name=_TEMPLATE,
+                extra_context={
+                    "heading": "Look at your mail",
+                    "text": "If an account has this address, a link to choose a new password is on its way.",
+                },
+            )
         ),
         name="password_reset_done",
     ),
     path(
         "new/<uidb64>/<token>/",
-        PasswordResetConfirmView.as_view(
-            template_name=_TEMPLATE,
-            extra_context={"heading": "Choose a password", "button": "Store the password"},
+        _if_on(
+            PasswordResetConfirmView.as_view(
+                template_name=_TEMPLATE,
+                extra_context={"heading": "Choose a password", "button": "Store the password"},
+            )
         ),
         name="password_reset_confirm",
     ),
     path(
         "done/",
-        PasswordResetCompleteView.as_view(
-            template_name=_TEMPLATE,
-            extra_context={"heading": "The password is stored", "text": "You can sign in with it now."},
+        _if_on(
+            PasswordResetCompleteView.as_view(
+                template_name=_TEMPLATE,
+                extra_context={"heading": "The password is stored", "text": "You can sign in with it now."},
+            )
         ),
         name="password_reset_complete",
     ),

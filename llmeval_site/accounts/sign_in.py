@@ -1,12 +1,18 @@
-"""Limits for each client. The settings of django-axes name two of these functions, which limit failed sign-ins."""
+"""Sign-in, sign-out, and limits for each client. The settings of django-axes name two of these functions."""
 
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from llmeval_site.pages.errors import error_page
+
+OPENID_BACKEND = "llmeval_site.accounts.openid.backend.OpenIDBackend"
 
 
 def client_address(request: HttpRequest | Request) -> str:
@@ -23,6 +29,52 @@ def locked_out(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         429,
         "Too many failed sign-ins",
         "Sign-in with this name is blocked from your address. Try again in 15 minutes.",
+    )
+
+
+class SignInView(LoginView):
+    """The sign-in page: a form for the password, a link to the OpenID provider, or both."""
+
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: object) -> dict[str, object]:
+        return super().get_context_data(
+            sends_mail=settings.SENDS_MAIL, passwords=settings.PASSWORDS, openid=settings.OPENID, **kwargs
+        )
+
+    def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        return super().post(request, *args, **kwargs) if settings.PASSWORDS else passwords_off(request)
+
+
+class SignOutView(LogoutView):
+    """Ends the session. A user of the OpenID provider learns that the session there continues."""
+
+    def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        by_openid = request.session.get(BACKEND_SESSION_KEY) == OPENID_BACKEND
+        response = super().post(request, *args, **kwargs)
+        return redirect("openid_signed_out") if by_openid else response
+
+
+@login_not_required
+def sign_in_to_admin(request: HttpRequest) -> HttpResponse:
+    """Show the admin's form for passwords, or the site's sign-in page if that has a link to the OpenID provider."""
+    user = request.user
+    if settings.OPENID is None or user.is_staff:
+        return admin.site.login(request)
+    if user.is_authenticated:
+        return error_page(
+            request, 403, "Permission required", f"The admin is for staff. You are signed in as {user.get_username()}."
+        )
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+def passwords_off(request: HttpRequest) -> HttpResponse:
+    """Respond with 403 to what needs passwords, on a site that has turned them off."""
+    return error_page(
+        request,
+        403,
+        "Passwords are turned off",
+        f"Sign in with {settings.OPENID.label if settings.OPENID else 'the identity provider'} instead.",
     )
 
 

@@ -31,6 +31,7 @@ DOWNLOADS = {
     "preferences:export",
     "api-preferences-export",
 }
+SIGN_INS = {"openid_callback"}  # by GET, since the provider redirects to it
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -54,7 +55,7 @@ class AuditMiddleware:
 def _is_recorded(request: HttpRequest) -> bool:
     name = _action(request)
     if request.method == "GET":
-        return name in DOWNLOADS
+        return name in DOWNLOADS or name in SIGN_INS
     return request.method not in _SAFE_METHODS and name not in FREQUENT
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db
 
 PUBLIC = {"/login/", "/logout/", "/favicon.ico", "/admin/login/", "/metrics"}  # /metrics checks a token of its own
 PUBLIC |= {"/password/reset/", "/password/reset/sent/", "/password/new/1.0.0/1.0.0/", "/password/done/"}
+PUBLIC |= {"/openid/start/", "/openid/callback/", "/openid/signed-out/"}  # 404 without a provider
 SAMPLES = {"int": 1, "slug": "sums", "str": "1.0.0", "path": "c0", "uuid": uuid.UUID(int=1)}
 
 
