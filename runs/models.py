@@ -299,6 +299,9 @@ class RunResult(models.Model):
     stored = OrderedJSONField(default=dict, help_text="Number of all responses by status, quarantined cases included.")
     accuracy = models.FloatField(null=True)
     figures = OrderedJSONField(help_text="All figures, as runs.results.figures.CellFigures.")
+    cases = OrderedJSONField(
+        default=dict, help_text="Results by case, as runs.results.case_results.CaseResults. Only comparisons load them."
+    )
 
     class Meta:
         ordering = ["run_id", "run_environment__position", "run_model__position"]

@@ -1,19 +1,20 @@
 """Results of runs that have ended, stored as rows, so that pages and REST do not aggregate responses again."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from pydantic import TypeAdapter
 
-from runs.models import ENDED, Response, Run, RunResult
+from runs.models import ENDED, Response, Run, RunEnvironment, RunModel, RunResult
 from runs.results.aggregate import aggregate_run
+from runs.results.case_results import CaseResults, aggregate_cases
 from runs.results.figures import CellFigures, CellResult
 
-# Increase it if CellFigures changes. Rows of another revision are computed again when they are read.
-REVISION = 4
+# Increase it if CellFigures or CaseResults changes. Rows of another revision are computed again when they are read.
+REVISION = 5
 # Large columns of environment versions, not loaded with results.
 DEFERRED_OF_VERSIONS = ("run_environment__version__manifest", "run_environment__version__readme")
 
@@ -40,6 +41,25 @@ def get_results_of(runs: Iterable[Run]) -> dict[int, list[CellResult]]:
     return {run.pk: found[run.pk] if run.pk in found else store_results(run) for run in runs}
 
 
+def get_cases(
+    run: Run, parts: Collection[RunEnvironment], models: Collection[RunModel]
+) -> dict[tuple[int, int], CaseResults]:
+    """Return the results by case of each of the cells, by the ids of its RunEnvironment and RunModel.
+
+    They are stored with the other results, and read with one query.
+    """
+    if run.status not in ENDED or run.finished_at is None:
+        return {(part.pk, model.pk): aggregate_cases(run, part, model) for part in parts for model in models}
+    rows = RunResult.objects.filter(run_environment__in=parts, run_model__in=models)
+    current = rows.filter(revision=REVISION, run_finished_at=run.finished_at).order_by()
+    columns = ("run_environment_id", "run_model_id", "cases")
+    found = list(current.values_list(*columns))
+    if len(found) < len(parts) * len(models):
+        store_results(run)
+        found = list(current.values_list(*columns))
+    return {(part, model): CaseResults.from_json(cases) for part, model, cases in found}
+
+
 def store_results(run: Run) -> list[CellResult]:
     """Aggregate the responses of *run*, which has ended, and store a row for each environment and model."""
     assert run.finished_at is not None
@@ -55,6 +75,7 @@ def store_results(run: Run) -> list[CellResult]:
             stored=cell.figures.stored,
             accuracy=cell.accuracy.value,
             figures=_figures_adapter().dump_python(cell.figures, mode="json"),
+            cases=aggregate_cases(run, cell.run_environment, cell.run_model).to_json(),
         )
         for cell in cells
     ]
@@ -63,7 +84,7 @@ def store_results(run: Run) -> list[CellResult]:
             rows,
             update_conflicts=True,
             unique_fields=["run_environment", "run_model"],
-            update_fields=["run_finished_at", "revision", "responses", "stored", "accuracy", "figures"],
+            update_fields=["run_finished_at", "revision", "responses", "stored", "accuracy", "figures", "cases"],
         )
     return cells
 
@@ -116,4 +137,6 @@ def _figures_adapter() -> TypeAdapter[CellFigures]:
 
 
 def _with_relations(rows: QuerySet[RunResult]) -> QuerySet[RunResult]:
-    return rows.select_related("run_environment__version__environment", "run_model").defer(*DEFERRED_OF_VERSIONS)
+    return rows.select_related("run_environment__version__environment", "run_model").defer(
+        "cases", *DEFERRED_OF_VERSIONS
+    )

@@ -12,6 +12,7 @@ from django.http import Http404
 from hub.models import Case
 from hub.protocols.calls import total_cost
 from runs.description import may_describe
+from runs.missing import count_expected, count_missing
 from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.stored import count_responses, get_results
@@ -208,7 +209,14 @@ def filter_responses(
     if model:
         rows = rows.filter(run_model__label=model)
     regex = pattern_regex(reason) if reason else ""
-    return responses_matching(rows, q=q, flag=flag, reason=regex, withheld=withheld_environments(user, run))
+    return responses_matching(
+        rows,
+        versions=run.environments.order_by().values_list("version_id", flat=True),
+        q=q,
+        flag=flag,
+        reason=regex,
+        withheld=withheld_environments(user, run),
+    )
 
 
 def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
@@ -266,6 +274,14 @@ class RunProgressData(TypedDict):
     expected: int
     cost_usd: float | None
     cells: list[CellProgress]
+
+
+def get_missing(run: Run) -> int:
+    """Return the number of responses that *run* lacks. If it has ended, it is that of its stored results."""
+    if run.status not in ENDED:
+        return count_missing(run)
+    stored = count_responses([run])[run.pk]
+    return max(count_expected(run) - (stored.total() - stored[Response.Status.ERRORED]), 0)
 
 
 def get_progress(run: Run) -> RunProgressData:

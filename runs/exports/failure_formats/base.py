@@ -55,7 +55,7 @@ class FailureSelection:
         if self.training:
             found = found.filter(case__held_out=False)
         regex = pattern_regex(self.reason) if self.reason else ""
-        found = responses_matching(found, q=self.q, flag=self.flag, reason=regex)
+        found = responses_matching(found, versions=[environment.version_id], q=self.q, flag=self.flag, reason=regex)
         return (
             found.exclude(case_id__in=defective_cases(environment))
             .select_related("case", "run_model")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hub.common.errors import UserError
 from hub.protocols.messages import JSON
 from runs.models import Run, RunEnvironment, RunModel
-from runs.results.comparison.cases import ONLY_B, ComparedCase, load_cases, reason_not_compared
+from runs.results.comparison.cases import ONLY_A, ONLY_B, CaseLoader, Side, match_cases, reason_not_compared
 from runs.results.comparison.notes import environment_notes, run_notes
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 from runs.results.statistics.resampling import PairedRatio, paired_ratio
@@ -120,19 +120,6 @@ def _run_json(run: Run) -> dict[str, JSON]:
     return {"run": run.pk, "name": run.name, "status": run.status, "config_hash": run.config_hash}
 
 
-class CaseLoader:
-    """Cases of cells, each loaded once."""
-
-    def __init__(self) -> None:
-        self._cases: dict[tuple[int, int], dict[str, ComparedCase]] = {}
-
-    def load(self, run: Run, part: RunEnvironment, model: RunModel) -> dict[str, ComparedCase]:
-        key = (part.pk, model.pk)
-        if key not in self._cases:
-            self._cases[key] = load_cases(run, part, model)
-        return self._cases[key]
-
-
 def compare(
     run_a: Run,
     run_b: Run,
@@ -155,6 +142,8 @@ def compare(
             f"The runs have no environment in common: run {run_a.pk} has {', '.join(parts_a)}, "
             f"run {run_b.pk} has {', '.join(parts_b)}."
         )
+    loader.load(run_a, [parts_a[slug] for slug in shared], [a for a, _ in pairs])
+    loader.load(run_b, [parts_b[slug] for slug in shared], [b for _, b in pairs])
     models = []
     for a, b in pairs:
         found = [_compare_environment(run_a, run_b, parts_a[slug], parts_b[slug], a, b, loader) for slug in shared]
@@ -248,41 +237,63 @@ def _compare_environment(
     b: RunModel,
     loader: CaseLoader,
 ) -> EnvironmentComparison:
-    side_a, side_b = loader.load(run_a, part_a, a), loader.load(run_b, part_b, b)
-    left_out = Counter({ONLY_B: sum(case not in side_a for case in side_b)})
-    shared: list[str] = []
-    for case, case_a in side_a.items():
-        reason = reason_not_compared(case_a, side_b.get(case))
-        if reason:
-            left_out[reason] += 1
-        else:
-            shared.append(case)
-    means_a = [side_a[case].mean or 0.0 for case in shared]
-    means_b = [side_b[case].mean or 0.0 for case in shared]
-    clusters = [side_a[case].cluster or f"case {case}" for case in shared]
-    clustered = any(side_a[case].cluster is not None for case in shared)
-    paired = paired_difference(means_a, means_b, clusters if clustered else None)
-    grouped = clusters if clustered else None
+    side_a, side_b = loader.side(run_a, part_a, a), loader.side(run_b, part_b, b)
+    left_out: Counter[str] = Counter()
+    rows_a: list[int] = []  # of the cases that are compared
+    rows_b: list[int] = []
+    for match in match_cases(side_a, side_b):
+        reason = reason_not_compared(side_a, side_b, match)
+        left_out[reason] += 1
+        if not reason:
+            rows_a.append(match.a)
+            rows_b.append(match.b)
+    matched = left_out.total()
+    del left_out[""]
+    left_out[ONLY_A], left_out[ONLY_B] = len(side_a.means) - matched, len(side_b.means) - matched
+    means_a = [side_a.means[row] or 0.0 for row in rows_a]
+    means_b = [side_b.means[row] or 0.0 for row in rows_b]
+    grouped = _clusters(side_a, rows_a)
+    paired = paired_difference(means_a, means_b, grouped)
+    cost = ([side_a.cases.cost[row] for row in rows_a], [side_b.cases.cost[row] for row in rows_b])
+    latency = ([side_a.cases.latency[row] for row in rows_a], [side_b.cases.latency[row] for row in rows_b])
+    better_a = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x > y]
+    better_b = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x < y]
     return EnvironmentComparison(
         slug=part_a.version.environment.slug,
         version_a=str(part_a.version),
         version_b=str(part_b.version),
         paired=paired,
-        cost=_amounts([(side_a[case].cost, side_b[case].cost) for case in shared], grouped),
-        latency=_amounts([(side_a[case].latency, side_b[case].latency) for case in shared], grouped),
+        cost=_amounts(*cost, grouped),
+        latency=_amounts(*latency, grouped),
         p_adjusted=None,
-        better_a=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x > y],
-        better_b=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x < y],
+        better_a=_ids(side_a, better_a),
+        better_b=_ids(side_a, better_b),
         left_out={reason: count for reason, count in left_out.items() if count},
         notes=environment_notes(part_a, part_b, paired, left_out),
     )
 
 
-def _amounts(amounts: Sequence[tuple[float | None, float | None]], clusters: Sequence[str] | None) -> PairedRatio:
+def _clusters(side: Side, rows: Sequence[int]) -> list[str] | None:
+    """Return the clusters of the cases at *rows*, those without one alone; None if no case has one."""
+    clusters = side.cases.cluster
+    if not clusters or all(clusters[row] is None for row in rows):
+        return None
+    return [clusters[row] or f"case {side.cases.case[row]}" for row in rows]
+
+
+def _ids(side: Side, rows: Sequence[int]) -> list[str]:
+    """Return the ids of the cases at *rows*."""
+    if not rows:
+        return []
+    ids = side.names.ids
+    return [ids[side.cases.case[row]] for row in rows]
+
+
+def _amounts(a: Sequence[float | None], b: Sequence[float | None], clusters: Sequence[str] | None) -> PairedRatio:
     """Compare the amounts of the cases that have one on both sides."""
-    known = [(i, a, b) for i, (a, b) in enumerate(amounts) if a is not None and b is not None]
-    groups = None if clusters is None else [clusters[i] for i, _, _ in known]
-    return paired_ratio([a for _, a, _ in known], [b for _, _, b in known], groups)
+    known = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x is not None and y is not None]
+    groups = None if clusters is None else [clusters[i] for i in known]
+    return paired_ratio([a[i] or 0.0 for i in known], [b[i] or 0.0 for i in known], groups)
 
 
 def adjust_all(comparisons: Sequence[Comparison]) -> list[Comparison]:

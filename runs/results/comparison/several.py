@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from runs.models import Run
-from runs.results.comparison.pair import CaseLoader, Comparison, ComparisonError, adjust_all, compare
+from runs.results.comparison.cases import CaseLoader
+from runs.results.comparison.pair import Comparison, ComparisonError, adjust_all, compare
 
 MOST_PAIRS = 66  # of twelve runs or models
 

@@ -23,33 +23,46 @@ def minimum_detectable_effect(flip_rate: float, n: int) -> float | None:
     if n * flip_rate > _MANY_FLIPS:
         return (Z + _Z_POWER) * math.sqrt(flip_rate / n)
     low, high = 0.0, 1.0
+    expected = _Flips(flip_rate, n)
     while high - low > 1e-4:
         middle = (low + high) / 2
-        if _mcnemar_power(middle, max(flip_rate, middle), n) < POWER:
+        flips = expected if middle <= flip_rate else _Flips(middle, n)
+        if flips.power(middle) < POWER:
             low = middle
         else:
             high = middle
     return high
 
 
-def _mcnemar_power(difference: float, flip_rate: float, n: int) -> float:
-    """Return the chance that exact McNemar finds *difference* if *flip_rate* of *n* pairs flip on average."""
-    import numpy as np
-    from scipy.special import bdtr, bdtrik, gammaln, xlog1py, xlogy  # slow to import, and needed by few commands
+class _Flips:
+    """Numbers of pairs that may flip if *flip_rate* of *n* do on average, and what exact McNemar finds for each."""
 
-    spread = 10 * math.sqrt(n * flip_rate) + 10
-    flips = np.arange(max(0, math.floor(n * flip_rate - spread)), min(n, math.ceil(n * flip_rate + spread)) + 1)
-    chance = np.exp(
-        gammaln(n + 1)
-        - gammaln(flips + 1)
-        - gammaln(n - flips + 1)
-        + xlogy(flips, flip_rate)
-        + xlog1py(n - flips, -flip_rate)
-    )
-    # The most flips against the better side that are still significant; -1 if there are too few flips for any.
-    tail = (1 - CONFIDENCE) / 2
-    most = np.nan_to_num(np.floor(bdtrik(tail, flips, 0.5)))
-    most -= bdtr(most, flips, 0.5) >= tail
-    towards = (1 + difference / flip_rate) / 2
-    found = np.where(most >= 0, bdtr(most, flips, 1 - towards) + bdtr(most, flips, towards), 0.0)
-    return float(np.sum(chance * found))
+    def __init__(self, flip_rate: float, n: int) -> None:
+        import numpy as np
+        from scipy.special import bdtr, bdtrik, gammaln, xlog1py, xlogy  # slow to import, and needed by few commands
+
+        self._rate = flip_rate
+        spread = 10 * math.sqrt(n * flip_rate) + 10
+        flips = np.arange(max(0, math.floor(n * flip_rate - spread)), min(n, math.ceil(n * flip_rate + spread)) + 1)
+        chance = np.exp(
+            gammaln(n + 1)
+            - gammaln(flips + 1)
+            - gammaln(n - flips + 1)
+            + xlogy(flips, flip_rate)
+            + xlog1py(n - flips, -flip_rate)
+        )
+        # The most flips against the better side that are still significant; -1 if there are too few flips for any.
+        tail = (1 - CONFIDENCE) / 2
+        most = np.nan_to_num(np.floor(bdtrik(tail, flips, 0.5)))
+        most -= bdtr(most, flips, 0.5) >= tail
+        self._flips, self._chance, self._most = flips, chance, most
+
+    def power(self, difference: float) -> float:
+        """Return the chance that exact McNemar finds *difference*."""
+        import numpy as np
+        from scipy.special import bdtr
+
+        flips, most = self._flips, self._most
+        towards = (1 + difference / self._rate) / 2
+        found = np.where(most >= 0, bdtr(most, flips, 1 - towards) + bdtr(most, flips, towards), 0.0)
+        return float(np.sum(self._chance * found))

@@ -4,12 +4,20 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runs.results.statistics.confidence_level import CONFIDENCE
 
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
 RESAMPLES = 2000
 LEAST_GROUPS = 10  # cases or clusters that an interval needs
-_DRAWN = 2_000_000  # weights in memory at a time
+MOST_GROUPS = (
+    1000  # that are resampled: 50 times faster for 50,000 cases, and the width varies by 2 % (1/sqrt(2 * 999))
+)
+_DRAWN = 200_000  # indexes in memory at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +43,9 @@ def paired_ratio(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hash
     """Compare the amounts of the cases that both sides have, in the same order.
 
     Intervals are 95 % percentiles of 2,000 bootstrap resamples (Efron 1979) with a fixed seed. Cases of one cluster are
-    drawn together. The two amounts of a case stay together, so what makes a case expensive for both cancels.
+    drawn together. The two amounts of a case stay together, so what makes a case expensive for both cancels. More than
+    a thousand cases or clusters are dealt at random into a thousand groups that are drawn together (random groups,
+    Wolter 2007), so that the time does not grow with their number.
     """
     n = len(a)
     if n != len(b):
@@ -43,8 +53,8 @@ def paired_ratio(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hash
     if not n:
         return PairedRatio(n=0, note="no case has a known amount on both sides")
     mean_a, mean_b = math.fsum(a) / n, math.fsum(b) / n
-    sums = _group_sums(a, b, clusters)
-    bounds = _intervals(sums) if len(sums) >= LEAST_GROUPS else None
+    columns = _group_sums(a, b, clusters)
+    bounds = _intervals(columns) if len(columns[0]) >= LEAST_GROUPS else None
     note = "" if bounds else f"an interval needs {LEAST_GROUPS} cases or clusters"
     return PairedRatio(
         n=n,
@@ -62,33 +72,38 @@ def paired_ratio(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hash
 
 def _group_sums(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None
-) -> list[tuple[float, float, int]]:
+) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
     """Return the sums of both sides and the number of cases of each cluster; without clusters, of each case."""
     if clusters is None:
-        return [(x, y, 1) for x, y in zip(a, b, strict=True)]
-    sums: dict[Hashable, tuple[float, float, int]] = defaultdict(lambda: (0.0, 0.0, 0))
+        return a, b, [1.0] * len(a)
+    sums: tuple[defaultdict[Hashable, float], ...] = (defaultdict(float), defaultdict(float), defaultdict(float))
     for x, y, cluster in zip(a, b, clusters, strict=True):
-        before = sums[cluster]
-        sums[cluster] = (before[0] + x, before[1] + y, before[2] + 1)
-    return list(sums.values())
+        sums[0][cluster] += x
+        sums[1][cluster] += y
+        sums[2][cluster] += 1
+    return list(sums[0].values()), list(sums[1].values()), list(sums[2].values())
 
 
-def _intervals(sums: Sequence[tuple[float, float, int]]) -> tuple[float, float, float | None, float | None]:
+def _intervals(columns: Sequence[Sequence[float]]) -> tuple[float, float, float | None, float | None]:
+    """Return the bounds of the difference and of the ratio. *columns* as from `_group_sums`."""
     import numpy as np  # slow to import, and needed by comparisons only
 
-    amounts = np.asarray(sums, dtype=float)
-    groups = len(sums)
     random = np.random.default_rng(0)
-    at_once = max(1, _DRAWN // groups)
-    totals = np.concatenate(
-        [
-            random.multinomial(groups, np.full(groups, 1 / groups), size=min(at_once, RESAMPLES - start)) @ amounts
-            for start in range(0, RESAMPLES, at_once)
-        ]
-    )
+    units: list[NDArray[float64]] = [np.asarray(column, dtype=float) for column in columns]
+    count = len(units[0])
+    if count > MOST_GROUPS:
+        group = random.permutation(count) % MOST_GROUPS
+        units = [np.bincount(group, column, MOST_GROUPS).astype(float) for column in units]
+        count = MOST_GROUPS
+    at_once = max(1, _DRAWN // count)
+    parts = []
+    for start in range(0, RESAMPLES, at_once):
+        drawn = random.integers(0, count, (min(at_once, RESAMPLES - start), count), dtype=np.int32)
+        parts.append([column.take(drawn).sum(axis=1) for column in units])
+    a, b, cases = np.concatenate(parts, axis=1)
     tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
-    low, high = np.quantile((totals[:, 0] - totals[:, 1]) / totals[:, 2], tails)
-    if (totals[:, 1] <= 0).any():
+    low, high = np.quantile((a - b) / cases, tails)
+    if (b <= 0).any():
         return float(low), float(high), None, None
-    ratio_low, ratio_high = np.quantile(totals[:, 0] / totals[:, 1], tails)
+    ratio_low, ratio_high = np.quantile(a / b, tails)
     return float(low), float(high), float(ratio_low), float(ratio_high)

@@ -15,7 +15,7 @@ from hub.common.web.pagination import keyset_page, order_of, page_or_part, rende
 from runs.description import describe_run, may_describe, tags_of
 from runs.execution.dispatch import dispatch_run
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
-from runs.missing import count_missing, is_run_complete
+from runs.missing import is_run_complete
 from runs.models import ENDED, Response, Run
 from runs.reports import stage_sentences
 from runs.reports.document import known_cost
@@ -106,7 +106,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
             context["description_form"] = DescriptionForm(initial=given)
         context["tags"] = tags_of(found)
         context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
-        context["missing"] = count_missing(found)
+        context["missing"] = queries.get_missing(found)
         context["continuation"] = find_continuation(found) if request.user.has_perm(ADD) else None
         context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)

@@ -1,11 +1,13 @@
 """Gates on comparisons, ratios of cost and latency, and `manage.py compare` with several runs."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import call_command
 
-from runs.models import Response, Run
+from runs.models import Response, Run, RunResult
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
 from runs.results.comparison.several import compare_all
@@ -70,6 +72,21 @@ def test_clusters_widen_the_interval_of_a_ratio() -> None:
     assert together.ratio_high - together.ratio_low > 1.5 * (alone.ratio_high - alone.ratio_low)
 
 
+def test_interval_of_many_cases_is_that_of_the_normal_approximation() -> None:
+    random = np.random.default_rng(1)
+    a, b = random.lognormal(6, 0.5, (2, 20_000))
+    found = paired_ratio(a.tolist(), b.tolist())
+    half = 1.96 * (a - b).std() / math.sqrt(len(a))
+    assert found.low is not None and found.high is not None and found.difference is not None
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
+    assert found.difference == pytest.approx((a - b).mean())
+    clusters = [i // 2 for i in range(20_000)]
+    together = paired_ratio(np.repeat(a[:10_000], 2).tolist(), np.repeat(b[:10_000], 2).tolist(), clusters)
+    half = 1.96 * (a - b)[:10_000].std() / math.sqrt(10_000)
+    assert together.low is not None and together.high is not None
+    assert (together.high - together.low) / 2 == pytest.approx(half, rel=0.1)
+
+
 @pytest.fixture
 def runs(db: None) -> list[Run]:
     version = stored_version("sums", cases=40)
@@ -88,6 +105,7 @@ def test_gate_of_runs_follows_accuracy_and_cost(runs: list[Run]) -> None:
     assert decide_gate("accuracy >= 0.5", found).decision == "INCONCLUSIVE"
     assert decide_gate("latency <= 0", found).decision == "GO"
     Response.objects.update(cost_usd=None)
+    RunResult.objects.all().delete()
     assert decide_gate("cost <= 2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
 
 

@@ -14,9 +14,12 @@ from hub.models import Case
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.execution.runner import execute_run
+from runs.missing import count_missing
 from runs.models import Response, Run, RunResult
 from runs.results import stored
 from runs.results.aggregate import aggregate_run
+from runs.results.case_results import CaseResults, aggregate_cases
+from runs.results.comparison.pair import compare
 from runs.results.history import (
     latest_results,
     leaderboard,
@@ -25,9 +28,9 @@ from runs.results.history import (
     versions_of_model,
 )
 from runs.results.outcomes import outcome_of
-from runs.results.stored import count_responses, get_results, result_of
+from runs.results.stored import count_responses, get_cases, get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
-from runs.web.queries import get_progress, list_responses
+from runs.web.queries import get_missing, get_progress, list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 
@@ -235,6 +238,57 @@ def test_past_results_store_missing_rows_of_earlier_runs() -> None:
     assert not any("runs_response" in query["sql"] for query in queries)
 
 
+# ---- results by case -------------------------------------------------------------------------------------------------
+
+
+def cases_of(run: Run) -> list[CaseResults]:
+    parts = list(run.environments.all())
+    return list(get_cases(run, parts, list(run.models.filter(role=""))).values())
+
+
+def test_results_by_case_are_stored_with_the_others_and_read_with_one_query() -> None:
+    run = ended_run()
+    Response.objects.filter(status="failed").update(text="wrong")
+    parts, models = list(run.environments.all()), list(run.models.all())
+    get_results(run)
+    with CaptureQueriesContext(connection) as queries:
+        found = get_cases(run, parts, models)
+    assert len(queries) == 1
+    assert found == {(part.pk, model.pk): aggregate_cases(run, part, model) for part in parts for model in models}
+    (alpha, beta) = found.values()
+    assert (len(alpha.case), beta.case) == (12, [])
+    assert alpha.cluster == [f"text {i // 3}" for i in range(12)]
+    assert set(map(type, alpha.cost)) == {type(None)}  # the model has no price
+    assert {wrong == "" for wrong, mean in zip(alpha.wrong, alpha.means(), strict=True) if mean == 1} == {True}
+    assert len({wrong for wrong in alpha.wrong if wrong}) == 1
+
+
+def test_results_by_case_of_a_run_that_goes_on_are_aggregated_and_not_stored() -> None:
+    run = going_run()
+    assert [sum(cases.passed) for cases in cases_of(run)] == [2, 0]
+    stored_response(run, Case.objects.get(external_id="c3"))
+    assert [sum(cases.passed) for cases in cases_of(run)] == [3, 0]
+    assert not RunResult.objects.exists()
+
+
+def test_comparison_of_ended_runs_reads_no_responses_and_has_a_fixed_number_of_queries() -> None:
+    def queries_of(cases: int) -> list[str]:
+        version = stored_version(f"cases-{cases}", cases=cases)
+        runs = [stored_run(version, ["alpha", "beta"]) for _ in range(2)]
+        for run, outcomes in zip(runs, ("pf", "fp"), strict=True):
+            for model in ("alpha", "beta"):
+                stored_outcomes(run, outcomes * (cases // 2), model=model)
+            get_results(run)
+        with CaptureQueriesContext(connection) as queries:
+            comparison = compare(*runs)
+        assert [len(pair.environments[0].better_a) for pair in comparison.models] == [cases // 2] * 2
+        return [query["sql"] for query in queries]
+
+    few, many = queries_of(4), queries_of(40)
+    assert len(few) == len(many)
+    assert not any('FROM "runs_response"' in sql for sql in many)
+
+
 # ---- counts of responses ---------------------------------------------------------------------------------------------
 
 
@@ -263,6 +317,16 @@ def test_progress_and_outcome_of_an_ended_run_read_no_responses() -> None:
     assert read == counted
     assert read["cost_usd"] is None  # the cost of one response is unknown
     assert not [query for query in queries if 'FROM "runs_response"' in query["sql"]]
+
+
+def test_missing_responses_of_an_ended_run_are_read_from_its_results() -> None:
+    run, ended = going_run(), stored_run(stored_version("more"))
+    stored_outcomes(ended, "pe--")
+    get_results(ended)
+    with CaptureQueriesContext(connection) as queries:
+        assert get_missing(ended) == count_missing(ended)
+    assert sum('FROM "runs_response"' in query["sql"] for query in queries) == 1  # of count_missing
+    assert get_missing(run) == count_missing(run) == 5
 
 
 def test_responses_are_counted_while_results_are_not_stored() -> None:
