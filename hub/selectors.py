@@ -128,6 +128,14 @@ def list_visible_environments(user: User | AnonymousUser) -> QuerySet[Environmen
     return environments.filter(seen | Q(owner_id=user.pk) if user.pk else seen)
 
 
+def list_foreign_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
+    """Return the environments that are private to other users and therefore hidden from *user*."""
+    if is_curator(user):
+        return Environment.objects.none()
+    private = Environment.objects.filter(visibility=Environment.Visibility.PRIVATE)
+    return private.exclude(owner_id=user.pk) if user.pk else private
+
+
 def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:
     """Return whether *user*, who may see *environment*, may see its cases, targets, bundle, manifest and reasons.
 

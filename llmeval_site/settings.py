@@ -399,6 +399,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sync tracking", "runs.sync_tracking", 600.0),
         ("close workspaces", "site.close_workspaces", 60.0),
         ("deliver webhooks", "site.deliver_webhooks", 15.0),
+        ("refresh figures about preferences", "preferences.refresh_insight", 300.0),
         ("prune", "site.prune", 3600.0),
     )
 }

@@ -199,6 +199,39 @@ class Preference(models.Model):
         return tokens_to_phrases(text, first=first, second=second)
 
 
+class InsightResult(models.Model):
+    """Figures about many preferences, stored with the time of their computation (preferences/insight/stored.py)."""
+
+    class Kind(models.TextChoices):
+        AGREEMENT = "agreement", "agreement"
+        RANKING = "ranking", "ranking"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    scope = models.CharField(max_length=64, help_text="Digest of the filters and of what the viewer may not see.")
+    viewer = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The user whose visible preferences count; null for users who see all of them.",
+    )
+    filters = OrderedJSONField(default=dict)
+    figures = OrderedJSONField()
+    revision = models.PositiveSmallIntegerField()
+    state = models.CharField(max_length=80, help_text="Newest preference and resolved defect at the computation.")
+    seconds = models.FloatField(help_text="Duration of the computation.")
+    computed_at = models.DateTimeField()
+    used_at = models.DateTimeField(db_index=True, help_text="When somebody looked at it last, to about five minutes.")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["kind", "scope"], name="one_insight_per_scope")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.computed_at:%Y-%m-%d %H:%M}"
+
+
 class Issue(models.Model):
     """Issue in one response: in a span of one of its messages, or in the whole response if `start` is null.
 

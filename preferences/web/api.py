@@ -15,7 +15,7 @@ from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS
 from preferences.exporters.records import preference_record
-from preferences.insight.agreement import compute_agreement
+from preferences.insight.stored import get_agreement
 from preferences.models import Preference
 from preferences.selectors import PreferenceFilters, filter_preferences, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter
@@ -77,5 +77,5 @@ class AgreementFigures(APIView):
 
     @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Answer:
-        rows = filter_preferences(visible_preferences(request.user), **_filters(request))
-        return Answer(compute_agreement(rows).to_json())
+        stored = get_agreement(request.user, _filters(request))
+        return Answer(stored.figures.to_json() | {"computed_at": stored.computed_at})

@@ -21,9 +21,9 @@ from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
 from preferences.evidence import Evidence, RuleResult, SideEvidence, without_reasons
 from preferences.exporters import FORMATS, export_preferences
-from preferences.insight.agreement import compute_agreement
+from preferences.insight.agreement import Agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
-from preferences.insight.ranking import compute_rankings
+from preferences.insight.stored import get_agreement, get_rankings
 from preferences.models import Issue, Preference
 from preferences.selectors import (
     PreferenceFilters,
@@ -167,11 +167,13 @@ def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilter
 def agreement(request: HttpRequest) -> HttpResponse:
     """Show the agreement of judge, reviewers and execution; `?environment=&run=`."""
     form = PreferencesFilter(request.GET)
-    found = compute_agreement(_filtered(request, form))
+    stored = get_agreement(request.user, form.filters()) if form.is_valid() else None
+    found = stored.figures if stored else Agreement()
     context = {
         "form": form,
         "filtered": any(form.chosen.values()),
         "agreement": found,
+        "computed_at": stored and stored.computed_at,
         "signed": SIGNED,
         "plot": calibration_plot(found.bins),
     }
@@ -182,7 +184,13 @@ def agreement(request: HttpRequest) -> HttpResponse:
 def ranking(request: HttpRequest) -> HttpResponse:
     """Show the ranking of models in each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
-    found = compute_rankings(_filtered(request, form))
+    stored = get_rankings(request.user, form.filters()) if form.is_valid() else None
+    found = stored.figures if stored else {}
     plots = [(slug, ranking_plot(item.models), item.problem) for slug, item in found.items()]
-    context = {"form": form, "filtered": any(form.chosen.values()), "plots": plots}
+    context = {
+        "form": form,
+        "filtered": any(form.chosen.values()),
+        "plots": plots,
+        "computed_at": stored and stored.computed_at,
+    }
     return render_list(request, "preferences/ranking.html", context, form)
