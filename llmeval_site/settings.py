@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "llmeval_site.middleware.idempotency.IdempotencyMiddleware",
     "llmeval_site.middleware.audit.AuditMiddleware",
+    "llmeval_site.middleware.unavailable_content.UnavailableContentMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -234,6 +235,7 @@ STORAGES = {
         ENV.text("LLMEVAL_SNAPSHOTS", str(VAR_DIR / "snapshots")), variable="LLMEVAL_SNAPSHOTS", **_S3
     ),
 }
+LARGE_TRANSCRIPT_BYTES = ENV.number("LLMEVAL_LARGE_TRANSCRIPT_KB", 64) * 1000
 ARCHIVE_CACHE = Path(ENV.text("LLMEVAL_ARCHIVE_CACHE", str(VAR_DIR / "archive-cache")))
 ARCHIVE_CACHE_BYTES = ENV.number("LLMEVAL_ARCHIVE_CACHE_MB", 4096) * 1_000_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024

@@ -8,7 +8,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.utils import timezone
 
-from hub.common.fields import OrderedJSONField
+from hub.common.fields import LargeJSONField, OrderedJSONField
 from hub.common.leases import Leased
 from hub.models import Case, EnvironmentVersion
 
@@ -231,7 +231,7 @@ class Response(models.Model):
     reason = models.TextField(blank=True, help_text="Why it did not pass, in one sentence.")
     error_kind = models.CharField(max_length=32, blank=True)
 
-    messages = OrderedJSONField(default=list)
+    messages = LargeJSONField(default=list)
     text = models.TextField(blank=True, help_text="Text of the last assistant message, as it was scored.")
     finish_reason = models.CharField(max_length=32, blank=True)
     stop = models.CharField(max_length=16, blank=True, help_text="done, or the limit that ended the episode.")
@@ -281,6 +281,10 @@ class Response(models.Model):
 
     def __str__(self) -> str:
         return f"response {self.pk}"
+
+    def file_stem(self) -> str:
+        """Return the beginning of the name of the file that holds large `messages`."""
+        return f"responses/{self.run_model_id}/{self.case_id}-{self.attempt}"
 
 
 class RunResult(models.Model):
@@ -339,7 +343,7 @@ class ModelCall(models.Model):
     key = models.CharField(max_length=64, primary_key=True)
     purpose = models.CharField(max_length=16)
     model = models.CharField(max_length=200)
-    message = OrderedJSONField()
+    message = LargeJSONField()
     finish_reason = models.CharField(max_length=32)
     usage = OrderedJSONField(default=dict)
     served_model = models.CharField(max_length=200, blank=True)
@@ -353,6 +357,10 @@ class ModelCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purpose} by {self.model}"
+
+    def file_stem(self) -> str:
+        """Return the beginning of the name of the file that holds a large `message`."""
+        return f"calls/{self.key[:2]}/{self.key}"
 
 
 # The name is part of a URL path (/models/<name>/), so it must not contain empty or relative path segments.

@@ -15,10 +15,11 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Q, QuerySet, Sum
-from django.db.models.functions import Coalesce, Length
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hub.common import leases
+from hub.common.fields import delete_files, file_names, length_of
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
 from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, ModelCall, Response, Run
@@ -98,7 +99,7 @@ def _remove_part_of_run(pk: int, before: datetime) -> bool:
         responses = Response.objects.filter(run_environment__run=run).order_by("pk")
         batch = list(responses.values_list("pk", flat=True)[:BATCH])
         if batch:
-            Response.objects.filter(pk__in=batch).delete()
+            _delete(Response.objects.filter(pk__in=batch))
             run.results.all().delete()  # they no longer agree with the responses, should the run be restored
             return True
         run.delete()
@@ -123,7 +124,7 @@ def cached_calls(*, before: datetime | None, max_characters: int | None) -> Remo
 def _age_limit(max_characters: int) -> datetime | None:
     """Return the time before which calls must go so that the rest has at most *max_characters*, or None."""
     total = 0
-    newest_first = ModelCall.objects.order_by("-created_at").annotate(size=_length(_CALL_TEXTS))
+    newest_first = ModelCall.objects.order_by("-created_at").annotate(size=_length(ModelCall, _CALL_TEXTS))
     for created_at, size in newest_first.values_list("created_at", "size").iterator(chunk_size=BATCH):
         total += size
         if total > max_characters:
@@ -168,16 +169,26 @@ def rows_removal(kind: str, rows: QuerySet[Row], texts: tuple[str, ...]) -> Remo
 
 
 def _remove(rows: QuerySet[Row]) -> None:
-    while rows.filter(pk__in=rows.order_by("pk").values("pk")[:BATCH]).delete()[0]:
+    while _delete(rows.filter(pk__in=rows.order_by("pk").values("pk")[:BATCH])):
         pass
 
 
-def _length(columns: tuple[str, ...]) -> models.expressions.Combinable:
+def _delete(rows: QuerySet[Row]) -> int:
+    """Delete *rows* and, once that is committed, their files. Return the number of deleted rows."""
+    with transaction.atomic():
+        names = file_names(rows)
+        deleted = rows.only("pk").delete()[0]  # without reading large values
+        if names:
+            transaction.on_commit(lambda: delete_files(names))
+    return deleted
+
+
+def _length(model: type[models.Model], columns: tuple[str, ...]) -> models.expressions.Combinable:
     total: models.expressions.Combinable = models.Value(0)
     for column in columns:
-        total = total + Coalesce(Length(column), 0)
+        total = total + Coalesce(length_of(model, column), 0)
     return total
 
 
 def _characters(rows: QuerySet[Row], columns: tuple[str, ...]) -> int:
-    return int(rows.aggregate(total=Sum(_length(columns)))["total"] or 0)
+    return int(rows.aggregate(total=Sum(_length(rows.model, columns)))["total"] or 0)

@@ -18,7 +18,7 @@ from django.core.files import File
 
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
-from hub.common.folder_storage import written_atomically
+from hub.common.folder_storage import may_pass, written_atomically
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion, archive_storage, bundle_path
 
@@ -135,25 +135,11 @@ def _explained(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         logger.exception("the storage of archives")
-        kind = ArchivesUnreachable if _may_pass(error) else ArchiveUnavailable
+        kind = ArchivesUnreachable if may_pass(error) else ArchiveUnavailable
         raise kind(
             f"{what} cannot be read or written: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES, and that the "
             f"storage and the folder {settings.ARCHIVE_CACHE} can be written to."
         ) from error
-
-
-def _may_pass(error: Exception) -> bool:
-    """Return whether *error* is one of a network, a disk or a service, which a later attempt may not meet."""
-    if isinstance(error, OSError):
-        return not isinstance(error, PermissionError)
-    try:
-        from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
-    except ImportError:  # the extra s3 is not installed
-        return False
-    if isinstance(error, ClientError):
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        return status >= 500 or status in (408, 429)
-    return isinstance(error, ConnectionError | HTTPClientError)
 
 
 def _copy_checked(source: "File[bytes]", version: EnvironmentVersion, target: IO[bytes]) -> None:

@@ -1,13 +1,28 @@
-"""JSON field that preserves key order."""
+"""JSON fields: one that preserves key order, and one that keeps large values in files."""
 
+import gzip
+import hashlib
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol, cast
 
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Transform
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Length, Substr
+
+from hub.common.errors import UserError
+from hub.common.folder_storage import may_pass
+
+logger = logging.getLogger(__name__)
+
+_REFERENCE = '{"$file":'  # the text of a value that is in a file begins with it
+_FOLDER = "transcripts"
 
 
 class OrderedJSONField(models.JSONField):
@@ -21,10 +36,7 @@ class OrderedJSONField(models.JSONField):
         return "TextField"
 
     def get_db_prep_value(self, value: object, connection: BaseDatabaseWrapper, prepared: bool = False) -> str | None:
-        if value is None:
-            return None
-        # No database stores lone surrogates, so they are written as JSON escapes.
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+        return None if value is None else _to_text(value)
 
     def get_transform(self, lookup_name: str) -> Callable[..., Transform]:  # type: ignore[override]
         transform: Callable[..., Transform] = super().get_transform(lookup_name)
@@ -34,3 +46,148 @@ class OrderedJSONField(models.JSONField):
 def json_text(column: str, key: str) -> KeyTextTransform:
     """Return an expression for the value at *key* of the objects in *column*, as text."""
     return KeyTextTransform(key, Cast(column, models.JSONField()))
+
+
+def _to_text(value: object) -> str:
+    # No database stores lone surrogates, so they are written as JSON escapes.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# ---- large values ----------------------------------------------------------------------------------------------------
+
+
+class ContentUnavailable(UserError):
+    """The file of a large value is missing or damaged, or its storage cannot be reached."""
+
+    exit_code = 3
+    status_code = 503
+
+
+class ContentUnreachable(ContentUnavailable):
+    """The storage does not respond. A later attempt may succeed."""
+
+
+class _NamesFiles(Protocol):
+    """Row whose large values are in files."""
+
+    def file_stem(self) -> str:
+        """Return the beginning of the names of its files. No other row has the same."""
+
+
+class _Reference(str):
+    """Text of a value that was written to a file."""
+
+    __slots__ = ()
+
+
+class LargeJSONField(OrderedJSONField):
+    """A JSON value that is kept in a file if its text exceeds LLMEVAL_LARGE_TRANSCRIPT_KB, so that rows stay small.
+
+    The file is compressed and lies in the storage of archives. The column then has a reference: the name of the file,
+    the digest and the length of the text. Whoever reads the row gets the value itself, or ContentUnavailable. The name
+    of the file begins with `file_stem()` of the row, so a write that is repeated replaces its file. Values given to
+    `QuerySet.update` stay in the column. Code that deletes rows passes their `file_names` to `delete_files`.
+    """
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> object:
+        value = super().pre_save(model_instance, add)
+        if value is None or hasattr(value, "resolve_expression"):
+            return value
+        text = _to_text(value)
+        limit = settings.LARGE_TRANSCRIPT_BYTES
+        content = text.encode()
+        # A value that looks like a reference is always in a file, so that nothing is mistaken for one.
+        if not text.startswith(_REFERENCE) and (not limit or len(content) <= limit):
+            return value
+        digest = hashlib.sha256(content).hexdigest()
+        stem = cast(_NamesFiles, model_instance).file_stem()
+        name = f"{_FOLDER}/{stem}-{self.column}-{digest[:16]}.json.gz"
+        try:
+            name = storages["archives"].save(name, ContentFile(gzip.compress(content, 6, mtime=0)))
+        except Exception as error:
+            raise _unavailable(error, f"The file {name} cannot be written") from error
+        return _Reference(_to_text({"$file": name, "sha256": digest, "characters": len(text)}))
+
+    def get_db_prep_value(self, value: object, connection: BaseDatabaseWrapper, prepared: bool = False) -> str | None:
+        if isinstance(value, _Reference):
+            return str(value)
+        return super().get_db_prep_value(value, connection, prepared)
+
+    def from_db_value(
+        self, value: str | None, expression: models.Expression, connection: BaseDatabaseWrapper
+    ) -> object:
+        if value is None or not value.startswith(_REFERENCE):
+            return super().from_db_value(value, expression, connection)
+        return json.loads(_read(json.loads(value)))
+
+
+def _read(reference: dict[str, str]) -> bytes:
+    name = reference["$file"]
+    try:
+        with storages["archives"].open(name) as file:
+            content = gzip.decompress(file.read())
+    except FileNotFoundError:
+        raise ContentUnavailable(
+            f"This content is missing: the storage of archives has no file {name}. Restore it from a backup. If it is "
+            "in a folder of another machine, let all machines use one storage (LLMEVAL_ARCHIVES)."
+        ) from None
+    except (gzip.BadGzipFile, EOFError):
+        content = b""
+    except Exception as error:
+        raise _unavailable(error, f"The file {name} cannot be read") from error
+    if hashlib.sha256(content).hexdigest() != reference["sha256"]:
+        raise ContentUnavailable(
+            f"This content is damaged: the file {name} in the storage of archives is not the one that was written. "
+            "Restore it from a backup."
+        )
+    return content
+
+
+def _unavailable(error: Exception, what: str) -> ContentUnavailable:
+    kind = ContentUnreachable if may_pass(error) else ContentUnavailable
+    return kind(f"{what}: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES and its storage.")
+
+
+def _as_text(column: str) -> Cast:
+    return Cast(column, models.TextField())
+
+
+def length_of(model: type[models.Model], column: str) -> models.expressions.Combinable:
+    """Return an expression for the number of characters in a column, those in its file included."""
+    length = Length(column)
+    if not isinstance(model._meta.get_field(column), LargeJSONField):
+        return length
+    in_file = models.When(
+        models.lookups.Exact(Substr(_as_text(column), 1, len(_REFERENCE)), _REFERENCE),
+        then=Cast(json_text(column, "characters"), models.IntegerField()),
+    )
+    return models.Case(in_file, default=length, output_field=models.IntegerField())
+
+
+def file_names(rows: models.QuerySet[models.Model]) -> list[str]:
+    """Return the names of the files that *rows* refer to."""
+    names = []
+    for field in rows.model._meta.concrete_fields:
+        if isinstance(field, LargeJSONField):
+            found = _with_files(rows, field.name).values_list("reference", flat=True)
+            names += [json.loads(reference)["$file"] for reference in found]
+    return names
+
+
+def rows_with_files(rows: models.QuerySet[models.Model], column: str) -> list[object]:
+    """Return the keys of the *rows* whose value of *column* is in a file."""
+    return list(_with_files(rows, column).values_list("pk", flat=True))
+
+
+def _with_files(rows: models.QuerySet[models.Model], column: str) -> models.QuerySet[models.Model]:
+    annotated: models.QuerySet[models.Model] = rows.order_by().annotate(reference=_as_text(column))
+    return annotated.filter(reference__startswith=_REFERENCE)
+
+
+def delete_files(names: Iterable[str]) -> None:
+    """Delete files of large values. A file that cannot be deleted is logged and left."""
+    for name in names:
+        try:
+            storages["archives"].delete(name)
+        except Exception as error:
+            logger.warning("the file %s is no longer needed and cannot be deleted: %s", name, error)

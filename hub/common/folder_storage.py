@@ -1,4 +1,4 @@
-"""Storage of files in a local or shared folder, written atomically."""
+"""Storage of files in a local or shared folder, written atomically; errors of storages that may pass."""
 
 import os
 import shutil
@@ -40,3 +40,17 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             scratch.unlink(missing_ok=True)
             raise
+
+
+def may_pass(error: Exception) -> bool:
+    """Return whether *error* is one of a network, a disk or a service, which a later attempt may not meet."""
+    if isinstance(error, OSError):
+        return not isinstance(error, PermissionError)
+    try:
+        from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+    except ImportError:  # the extra s3 is not installed
+        return False
+    if isinstance(error, ClientError):
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        return status >= 500 or status in (408, 429)
+    return isinstance(error, ConnectionError | HTTPClientError)

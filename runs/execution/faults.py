@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from hub.bundles.stored import ArchivesUnreachable
+from hub.common.fields import ContentUnreachable
 from runs.missing import count_missing
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
@@ -30,7 +31,7 @@ def find_fault(error: BaseException) -> InfrastructureFault | None:
     """Return the infrastructure fault that *error* is, or contains if it is a group of errors; otherwise None."""
     if isinstance(error, InfrastructureFault):
         return error
-    if isinstance(error, SandboxUnreachable | ArchivesUnreachable):
+    if isinstance(error, SandboxUnreachable | ArchivesUnreachable | ContentUnreachable):
         return InfrastructureFault(str(error))
     if isinstance(error, DATABASE_ERRORS):
         lines = str(error).strip().splitlines() or [type(error).__name__]

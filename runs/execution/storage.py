@@ -15,6 +15,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from django.db import InterfaceError, OperationalError, connection, connections, transaction
 
+from hub.common.fields import delete_files, file_names
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.leases import LeaseLost
@@ -318,7 +319,17 @@ def _delete_earlier(responses: list[Response]) -> None:
     rows = Response.objects.filter(
         run_model_id__in={key[0] for key in wanted}, case_id__in={key[1] for key in wanted}
     ).values_list("pk", "run_model_id", "case_id", "attempt")
-    Response.objects.filter(pk__in=[row[0] for row in rows if row[1:] in wanted]).delete()
+    earlier = Response.objects.filter(pk__in=[row[0] for row in rows if row[1:] in wanted])
+    replaced = file_names(earlier)
+    earlier.only("pk").delete()
+    if replaced:
+        transaction.on_commit(lambda: _delete_replaced(replaced, responses))
+
+
+def _delete_replaced(names: list[str], responses: list[Response]) -> None:
+    """Delete the files of earlier responses, except those that *responses* use again."""
+    used = set(file_names(Response.objects.filter(pk__in=[response.pk for response in responses])))
+    delete_files(name for name in names if name not in used)
 
 
 class DatabaseCache:

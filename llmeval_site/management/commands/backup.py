@@ -74,11 +74,13 @@ def _copy_sqlite(source: Path, target: Path) -> int:
 
 
 def _copy_archives(folder: Path) -> Iterator[str]:
+    """Copy all files of the storage: archives of bundles, and large transcripts."""
     storage = archive_storage()
+    what = "archives of bundles and large transcripts"
     if isinstance(storage, FileSystemStorage):
-        yield _copied("archives of bundles", _copy_folder(Path(storage.location), folder / "media"))
+        yield _copied(what, _copy_folder(Path(storage.location), folder / "media"))
     else:
-        yield "archives of bundles: NOT copied. LLMEVAL_ARCHIVES names a bucket: back it up with its own tools."
+        yield f"{what}: NOT copied. LLMEVAL_ARCHIVES names a bucket: back it up with its own tools."
 
 
 def _missing_archives(folder: Path) -> list[str]:

@@ -52,7 +52,10 @@ def test_stored_figures_equal_computed_ones(curator: User) -> None:
     assert InsightResult.objects.count() == 2
 
 
-def test_figures_are_read_until_a_preference_is_recorded_or_a_defect_accepted(curator: User) -> None:
+def test_figures_are_read_until_a_preference_is_recorded_or_a_defect_accepted(
+    curator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "SLOW_S", 1000.0)
     pairs = some_preferences()
     first = get_agreement(curator, {})
     with CaptureQueriesContext(connection) as queries:
@@ -92,7 +95,8 @@ def test_user_sees_no_figures_of_environments_that_are_hidden_from_them(curator:
     assert set(get_rankings(curator, {}).figures) == {"sums"}
 
 
-def test_fast_figures_of_one_user_are_not_stored() -> None:
+def test_fast_figures_of_one_user_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SLOW_S", 1000.0)
     some_preferences()
     assert get_agreement(User.objects.create_user("user"), {}).figures.verdicts == 36
     assert not InsightResult.objects.exists()

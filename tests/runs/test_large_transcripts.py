@@ -1,0 +1,212 @@
+"""Large transcripts lie in files of the storage of archives; whoever reads a row gets the same content as before."""
+
+import importlib
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.core.management import call_command
+from django.db import connection, models, transaction
+from django.test import Client
+from django.utils import timezone
+
+from hub.common.fields import ContentUnavailable, file_names
+from hub.models import Case
+from runs.execution import storage as writing
+from runs.execution.faults import find_fault
+from runs.models import ModelCall, Response, Run
+from runs.services import delete_run
+from tests.factories import stored_response, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+
+LIMIT = 2000
+LARGE = [
+    {"role": "user", "content": "Which text is long? é"},
+    {"role": "assistant", "content": "long " * 1000, "tool_calls": [{"b": 1, "a": 2}]},
+]
+Callbacks = Callable[..., AbstractContextManager[list[Callable[[], Any]]]]
+
+
+@pytest.fixture(autouse=True)
+def limit(settings: Any) -> None:
+    settings.LARGE_TRANSCRIPT_BYTES = LIMIT
+
+
+@pytest.fixture
+def run() -> Run:
+    return stored_run(stored_version(cases=3), ["alpha"])
+
+
+def large_response(run: Run, case: str = "c0", **fields: Any) -> Response:
+    return stored_response(run, Case.objects.get(external_id=case), messages=LARGE, **fields)
+
+
+def column_of(row: models.Model, column: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f'SELECT "{column}" FROM "{row._meta.db_table}" WHERE "{row._meta.pk.column}" = %s', [row.pk])  # type: ignore[union-attr]
+        return str(cursor.fetchone()[0])
+
+
+def exists(name: str) -> bool:
+    return storages["archives"].exists(name)
+
+
+# ---- content ---------------------------------------------------------------------------------------------------------
+
+
+def test_large_transcript_is_read_as_it_was_stored_and_its_row_is_small(run: Run) -> None:
+    response = large_response(run)
+    call = ModelCall.objects.create(key="k" * 64, purpose="answer", model="m", message=LARGE[1], finish_reason="stop")
+    expected = json.loads(json.dumps(LARGE))
+    assert Response.objects.get(pk=response.pk).messages == expected
+    assert list(Response.objects.get(pk=response.pk).messages[1]["tool_calls"][0]) == ["b", "a"]
+    assert ModelCall.objects.values_list("message", flat=True).get(pk=call.pk) == expected[1]
+    for row, column in ((response, "messages"), (call, "message")):
+        assert len(column_of(row, column)) < 300
+        (name,) = file_names(type(row).objects.filter(pk=row.pk))
+        assert storages["archives"].size(name) < LIMIT  # compressed
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 100_000, 2_000_000])
+def test_column_never_exceeds_the_limit(run: Run, size: int) -> None:
+    response = stored_response(
+        run, Case.objects.get(external_id="c0"), messages=[{"role": "assistant", "content": "é" * size}]
+    )
+    assert len(column_of(response, "messages").encode()) <= LIMIT
+    assert len(Response.objects.get(pk=response.pk).messages[0]["content"]) == size
+
+
+def test_small_and_earlier_values_stay_in_the_row(run: Run, settings: Any) -> None:
+    small = stored_response(run, Case.objects.get(external_id="c0"))
+    settings.LARGE_TRANSCRIPT_BYTES = 0  # never in files
+    earlier = large_response(run, "c1")
+    settings.LARGE_TRANSCRIPT_BYTES = LIMIT
+    assert file_names(Response.objects.all()) == []
+    assert json.loads(column_of(small, "messages"))[1]["content"] == "an answer"
+    assert Response.objects.get(pk=earlier.pk).messages == json.loads(json.dumps(LARGE))
+
+
+def test_value_that_looks_like_a_reference_is_not_mistaken_for_one() -> None:
+    message = {"$file": "transcripts/../bundles/x.zip", "sha256": "0", "characters": 5}
+    ModelCall.objects.create(key="k" * 64, purpose="answer", model="m", message=message, finish_reason="stop")
+    assert ModelCall.objects.get().message == message
+
+
+def test_pages_rest_and_exports_show_the_content(run: Run, client: Client) -> None:
+    response = large_response(run, status="failed")
+    client.force_login(User.objects.create_superuser("admin"))
+    assert "long long long" in client.get(f"/responses/{response.pk}/").content.decode()
+    assert client.get(f"/responses/{response.pk}/raw").json()["messages"] == json.loads(json.dumps(LARGE))
+    (row,) = client.get(f"/api/v1/runs/{run.pk}/responses/").json()["results"]
+    assert row["messages"][1]["content"] == LARGE[1]["content"]
+    for export in ("failures", "rollouts"):
+        answer = client.get(f"/runs/{run.pk}/{export}?format=jsonl")
+        assert answer.status_code == 200
+        assert str(LARGE[1]["content"]) in b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+
+
+# ---- missing and damaged files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "missing"), (b"no gzip", "damaged"), (b"", "damaged")])
+def test_missing_or_damaged_file_is_reported_on_the_page_and_over_rest(
+    run: Run, client: Client, content: bytes | None, problem: str
+) -> None:
+    response = large_response(run)
+    (name,) = file_names(Response.objects.all())
+    storages["archives"].delete(name)
+    if content is not None:
+        storages["archives"].save(name, ContentFile(content))
+    client.force_login(User.objects.create_superuser("admin"))
+    for path in (f"/responses/{response.pk}/", f"/responses/{response.pk}/raw", f"/api/v1/runs/{run.pk}/responses/"):
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert f"This content is {problem}" in answer.content.decode() and name in answer.content.decode()
+    assert client.get(f"/runs/{run.pk}/").status_code == 200  # lists do not read transcripts
+    with pytest.raises(ContentUnavailable):
+        Response.objects.get(pk=response.pk)
+
+
+def test_storage_that_does_not_respond_is_an_infrastructure_fault(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise ConnectionRefusedError("no route")
+
+    monkeypatch.setattr(type(storages["archives"]), "save", fail)
+    with pytest.raises(ContentUnavailable, match="no route") as raised, transaction.atomic():
+        large_response(run)
+    assert find_fault(raised.value) is not None
+    assert not Response.objects.exists()
+
+
+# ---- deletion --------------------------------------------------------------------------------------------------------
+
+
+def pruned(capsys: pytest.CaptureFixture[str], callbacks: Callbacks, *options: str) -> dict[str, Any]:
+    capsys.readouterr()
+    with callbacks(execute=True):
+        call_command("prune", *options, "--json")
+    (row,) = json.loads(capsys.readouterr().out)["removed"]
+    return dict(row)
+
+
+def test_prune_removes_the_files_of_deleted_runs_also_if_they_are_damaged(
+    run: Run, capsys: pytest.CaptureFixture[str], django_capture_on_commit_callbacks: Callbacks
+) -> None:
+    large_response(run)
+    (gone,) = file_names(Response.objects.all())
+    storages["archives"].save(gone, ContentFile(b"damaged"))
+    other = stored_run(stored_version("other", cases=1), ["alpha"])
+    stored_response(other, Case.objects.get(version=other.environments.get().version), messages=LARGE)
+    delete_run(run=run)
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now() - timedelta(days=100))
+    (kept,) = file_names(Response.objects.filter(run_environment__run=other))
+    removed = pruned(capsys, django_capture_on_commit_callbacks, "--deleted", "--older-than", "90d")
+    assert removed["characters"] > 5000  # those in files count
+    assert not exists(gone) and exists(kept)
+
+
+def test_prune_removes_the_files_of_cached_calls(
+    capsys: pytest.CaptureFixture[str], django_capture_on_commit_callbacks: Callbacks
+) -> None:
+    for key in ("a", "b"):
+        ModelCall.objects.create(key=key * 64, purpose="answer", model="m", message=LARGE[1], finish_reason="stop")
+        days = 3 if key == "a" else 1
+        ModelCall.objects.filter(key=key * 64).update(created_at=timezone.now() - timedelta(days=days))
+    (old,), (new,) = (file_names(ModelCall.objects.filter(key=key * 64)) for key in ("a", "b"))
+    removed = pruned(capsys, django_capture_on_commit_callbacks, "--calls", "--max-size", "8kB")
+    assert removed["count"] == 1
+    assert not exists(old) and exists(new)
+
+
+def test_file_of_a_replaced_response_is_deleted_unless_it_is_used_again(
+    run: Run, django_capture_on_commit_callbacks: Callbacks
+) -> None:
+    first = large_response(run, status="errored")
+    (name,) = file_names(Response.objects.all())
+    for messages, kept in ((LARGE, True), ([*LARGE, LARGE[1]], False)):
+        again = Response(
+            run_environment=first.run_environment, run_model=first.run_model, case=first.case, messages=messages
+        )
+        with django_capture_on_commit_callbacks(execute=True):
+            writing._store([writing.FinishedResponse(response=again, scores=[], replaces=True)], True)
+        assert exists(name) == kept
+        assert len(Response.objects.get().messages) == len(messages)
+
+
+# ---- rollback --------------------------------------------------------------------------------------------------------
+
+
+def test_reversed_migration_moves_contents_into_the_rows(run: Run) -> None:
+    response = large_response(run)
+    migration = importlib.import_module("runs.migrations.0034_large_transcripts")
+    migration.move_into_rows(apps, None)
+    assert json.loads(column_of(response, "messages")) == json.loads(json.dumps(LARGE))
+    assert file_names(Response.objects.all()) == []
