@@ -14,7 +14,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from hub.models import Environment
 from hub.services import import_bundle
+from review.queue import assignments
 from runs.tasks import execute_queued_runs
+from tests.browser.looks.full_site import FullSite, build_site
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.services import unavailable
@@ -36,6 +38,13 @@ def browser() -> Iterator[Browser]:
             unavailable("browser", str(error))
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path, transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> FullSite:
+    """Return a site with something on every page. The first response of each pair is A, and no suggestion is hidden."""
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
+    return build_site(tmp_path)
 
 
 def execute_queue() -> None:

@@ -1,13 +1,10 @@
 """Every control of every page is reached with the Tab key, in view and with a visible focus."""
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
-from review.queue import assignments
 from tests.browser.conftest import Visit
-from tests.browser.looks.full_site import FullSite, build_site
+from tests.browser.looks.full_site import FullSite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 USUAL = ["/", "/hub/", "/runs/new/", "/review/"]
@@ -42,17 +39,6 @@ _FOCUSED = """() => {
     return { number: window.controls.indexOf(window.groupOf(e)), shown, inView, html: e.outerHTML.slice(0, 160) };
 }"""
 _MISSED = "(reached) => window.controls.filter((_, i) => !reached.includes(i)).map((e) => e.outerHTML.slice(0, 160))"
-
-
-@pytest.fixture(autouse=True)
-def nothing_drawn(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
-    """Show the first response of each pair as A, and no suggestion hidden."""
-    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
-
-
-@pytest.fixture
-def site(tmp_path: Path, transactional_db: None) -> FullSite:
-    return build_site(tmp_path)
 
 
 def unreached(page: Page) -> list[str]:

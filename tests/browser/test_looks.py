@@ -7,7 +7,6 @@ from django.template.loader import render_to_string
 from playwright.sync_api import Browser, Page, expect
 
 from hub.models import EnvironmentVersion
-from review.queue import assignments
 from runs.models import Response
 from runs.reports import render_html
 from tests.browser.conftest import Visit
@@ -24,17 +23,6 @@ ALL = [
 # By default a page is checked in one of these two, because axe takes most of the time; `-m exhaustive` checks all.
 USUAL = [(1440, "light"), (390, "dark")]
 COMBINATIONS = pytest.mark.parametrize("combinations", [pytest.param(USUAL, id="one-each"), *ALL])
-
-
-@pytest.fixture(autouse=True)
-def nothing_drawn(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
-    """Show the first response of each pair as A, and no suggestion hidden."""
-    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
-
-
-@pytest.fixture
-def site(tmp_path: Path, transactional_db: None) -> FullSite:
-    return build_site(tmp_path)
 
 
 def open_parts(page: Page) -> None:
