@@ -44,7 +44,7 @@ REST = [
 ]
 PAGES = [
     ("/hub/", "state=gone", "environments/sums"),
-    ("/hub/sums/", "q=" + "x" * 201, "0 + 1"),
+    ("/hub/sums/1.0.0/cases/", "q=" + "x" * 201, "0 + 1"),
     ("/runs/", "status=typo", "a run to be found"),
     ("/runs/RUN/", "status=typo", 'data-open class="mono" href="/responses/'),
     ("/preferences/", "verdict=typo", "data-open href"),
