@@ -1,4 +1,4 @@
-"""An environment of workspaces whose boxes are lost in tests, and what is left of its episodes."""
+"""Environments of workspaces for tests of runs and rollouts, and what is left of their episodes."""
 
 import json
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from tests.sandbox import containers
 DONE: Any = {"role": "assistant", "content": "Done."}
 
 
-def import_journal(folder: Path, cases: int = 1, **harness: Any) -> None:
-    """Import the environment `journal`: three lines are written to a file."""
+def import_workspace(folder: Path, slug: str, inputs: dict[str, str], check: str, **harness: Any) -> None:
+    """Import and publish an environment of workspaces with the given inputs by case, checked by the script *check*."""
     bundle = write_environment(
-        folder / "journal",
+        folder / slug,
         files={
-            "cases.jsonl": lines([{"id": f"c{number}", "input": "Write three lines."} for number in range(cases)]),
-            "tests/test.sh": 'test "$(cat log)" = "$(printf "one\\ntwo\\nthree")" || { cat log; exit 1; }\n',
+            "cases.jsonl": lines([{"id": case, "input": text} for case, text in inputs.items()]),
+            "tests/test.sh": check,
         },
-        slug="journal",
+        slug=slug,
         category="tool-use",
         dataset={"path": "cases.jsonl"},
         harness={
@@ -38,6 +38,12 @@ def import_journal(folder: Path, cases: int = 1, **harness: Any) -> None:
     )
     import_bundle(bundle=bundle)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+
+
+def import_journal(folder: Path, cases: int = 1, **harness: Any) -> None:
+    """Import the environment `journal`: three lines are written to a file."""
+    check = 'test "$(cat log)" = "$(printf "one\\ntwo\\nthree")" || { cat log; exit 1; }\n'
+    import_workspace(folder, "journal", {f"c{i}": "Write three lines." for i in range(cases)}, check, **harness)
 
 
 def bash(command: str) -> dict[str, Any]:

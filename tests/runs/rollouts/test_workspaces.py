@@ -17,7 +17,6 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
@@ -37,6 +36,7 @@ from tests.hub.bundle_files import lines
 from tests.hub.bundle_files import write_bundle as write_environment
 from tests.processes import send_task, start_command, wait_until, worker
 from tests.runs.capitals import config_text, load, start
+from tests.runs.workspaces import import_workspace
 from tests.sandbox import containers
 from tests.services import empty_redis_url
 
@@ -67,26 +67,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def slug(tmp_path: Path, opened: list[str]) -> Iterator[str]:
     """Return an environment of workspaces; at the end none of its boxes may be left."""
-    folder = write_environment(
-        tmp_path / "answer",
-        files={
-            "cases.jsonl": lines([{"id": "a", "input": "Write 42 to answer."}]),
-            "tests/test.sh": CHECK,
-        },
-        slug="answer",
-        category="tool-use",
-        dataset={"path": "cases.jsonl"},
-        harness={
-            "type": "workspace",
-            "image": containers.image(),
-            "limits": {"memory_mb": 128, "disk_mb": 16, "episode_s": 300},
-        },
-        scoring={"rules": [{"name": "tests", "type": "workspace_script", "path": "tests/test.sh"}]},
-        gold=None,
-        wrong=None,
-    )
-    import_bundle(bundle=folder)
-    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    import_workspace(tmp_path, "answer", {"a": "Write 42 to answer."}, CHECK)
     yield "answer"
     sessions = {box_of(str(session.pk)) for session in EpisodeSession.objects.all()}
     left = boxes() & (sessions | set(opened))
