@@ -41,9 +41,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site(tmp_path: Path, transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> FullSite:
-    """Return a site with something on every page. The first response of each pair is A, and no suggestion is hidden."""
+def nothing_drawn(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
+    """Show the first response of each pair as A, and no suggestion hidden."""
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
+
+
+@pytest.fixture
+def site(tmp_path: Path, nothing_drawn: None) -> FullSite:
+    """Return a site with something on every page."""
     return build_site(tmp_path)
 
 

@@ -1,7 +1,7 @@
 """Every control of every page is reached with the Tab key, in view and with a visible focus."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import Visit
 from tests.browser.looks.full_site import FullSite
@@ -43,7 +43,7 @@ _MISSED = "(reached) => window.controls.filter((_, i) => !reached.includes(i)).m
 
 def unreached(page: Page) -> list[str]:
     """Return what is wrong with *page* for a person who only has the Tab key."""
-    expect(page.locator("[hx-trigger=load]:not([hx-swap=none])")).to_have_count(0)
+    page.wait_for_load_state("networkidle")  # parts that are loaded replace controls
     page.evaluate("document.activeElement?.blur(); scrollTo(0, 0)")
     count = page.evaluate(_NUMBER_CONTROLS)
     reached: list[int] = []
@@ -51,7 +51,9 @@ def unreached(page: Page) -> list[str]:
     for _ in range(count + 10):
         page.keyboard.press("Tab")
         focused = page.evaluate(_FOCUSED)
-        if focused is None or (reached and focused["number"] == reached[0]):
+        if focused is None:  # after the last control comes the first one; a page may begin elsewhere, with autofocus
+            continue
+        if reached and focused["number"] == reached[0]:
             break
         if not focused["shown"]:
             found.append(f"{page.url}: no visible focus: {focused['html']}")

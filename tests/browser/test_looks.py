@@ -76,6 +76,7 @@ def test_pages_include_every_address_that_responds_with_html(site: FullSite) -> 
 
 
 @pytest.mark.exhaustive
+@pytest.mark.usefixtures("nothing_drawn")
 def test_long_names_and_texts_fit(visit: Visit, tmp_path: Path) -> None:
     site = build_site(tmp_path, long=True)
     page = visit("/", site.user)
