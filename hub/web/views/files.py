@@ -51,7 +51,7 @@ def _chosen_file(request: HttpRequest, version: EnvironmentVersion, bundle: Bund
 
 @require_safe
 def file(request: HttpRequest, slug: str, version: str) -> StreamingHttpResponse:
-    """Download `?file=` of a version, by default its manifest. Browsers save it, whatever it contains."""
+    """Download `?file=` of a version, by default its manifest. Browsers save it instead of opening it."""
     shown = queries.version_of(queries.content_of(request.user, slug), version)
     stored = open_stored_bundle(shown)
     try:
