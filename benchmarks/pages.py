@@ -65,6 +65,8 @@ def main() -> None:
     use_database(options.name, options.server)
     from django.conf import settings
 
+    import llmeval_site.wsgi  # noqa: F401 - prepares the process as that of the web server
+
     settings.ALLOWED_HOSTS = [HOST]
     settings.DEBUG = False
     if options.export:

@@ -221,9 +221,10 @@ class Response(models.Model):
         ERRORED = "errored", "errored"
         UNSCORED = "unscored", "unscored"
 
-    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="responses")
-    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="responses")
-    case = models.ForeignKey(Case, models.PROTECT, related_name="+")
+    # The indexes below begin with these columns, so none has an index of its own.
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="responses", db_index=False)
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="responses", db_index=False)
+    case = models.ForeignKey(Case, models.PROTECT, related_name="+", db_index=False)
     attempt = models.PositiveSmallIntegerField(default=1)
     seed = models.BigIntegerField(default=0)
     status = models.CharField(max_length=16, choices=Status)
@@ -277,6 +278,7 @@ class Response(models.Model):
             models.Index(
                 fields=["run_environment", "id"], name="response_environment_id"
             ),  # lists of a run's responses
+            models.Index(fields=["case", "run_environment", "status"], name="response_case_status"),  # pass rates
         ]
 
     def __str__(self) -> str:
