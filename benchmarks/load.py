@@ -8,7 +8,8 @@ cases against a local endpoint that answers after half a second:
   reviewers  decide a pair every five seconds (the page of the next pair is the answer)
   clients    read one of several REST lists and objects every two seconds, each with a token of its own
   watchers   have the page of the run in progress open, which asks for its progress every two seconds
-Prints requests, errors, p50 and p95 in milliseconds for each kind, and the ratio of p95 under load to p95 before.
+Prints requests, errors, p50 and p95 in milliseconds for each kind, the ratio of p95 under load to p95 before, and the
+processor time of the web server. With `--reviewers 1 --clients 1 --watchers 100` that is the cost of 100 watchers.
 
 The web server is gunicorn with the product's settings; the users are simulated by this process, on the same machine.
 Needs redis-server, and a PostgreSQL server where a database may be created.
@@ -25,9 +26,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import quantiles
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2 as httpx
+from processes import processor_seconds
 from scaling import PER_WORKER, PYTHON, ROOT, Installation, free_port
 
 REVIEW_EVERY_S, ASK_EVERY_S, WATCH_EVERY_S = 5.0, 2.0, 2.0
@@ -45,11 +47,12 @@ def main() -> None:
     options = parser.parse_args()
     with Installation.start(options.postgres) as installation:
         keys = _fill(installation, options)
-        with _web(installation) as address, installation.workers(1), _run_in_progress(installation, options) as run:
-            users = Users(address, keys, run)
+        with _web(installation) as web, installation.workers(1), _run_in_progress(installation, options) as run:
+            users = Users(web.address, keys, run)
             for seconds in (5, 15):  # the first requests import modules
                 one = asyncio.run(users.use(seconds=seconds, reviewers=1, clients=1, watchers=1))
             run.start()
+            before = processor_seconds(web.pid)
             many = asyncio.run(
                 users.use(
                     seconds=options.seconds,
@@ -58,6 +61,7 @@ def main() -> None:
                     watchers=options.watchers,
                 )
             )
+            used = processor_seconds(web.pid) - before
             still_running = run.in_progress()
     print(f"{options.seconds} s, {options.reviewers} reviewers, {options.clients} clients, {options.watchers} watchers")
     print(f"The run of {options.run:,} cases was {'still' if still_running else 'not'} in progress at the end.\n")
@@ -65,6 +69,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for kind, times in many.items():
         print(f"| {kind} | {times.row()} | {one[kind].p95:.0f} | {times.p95 / one[kind].p95:.1f} |")
+    print(f"\nThe web server used {used / options.seconds:.2f} cores.")
     for kind, times in many.items():
         for error, number in times.errors.items():
             print(f"{kind}: {number} times {error}")
@@ -134,8 +139,15 @@ def fill(reviewers: int, clients: int, pairs: int) -> None:
 # ---- servers ---------------------------------------------------------------------------------------------------------
 
 
+class Web(NamedTuple):
+    """A running web server: its address and the process id of its parent process."""
+
+    address: str
+    pid: int
+
+
 @contextmanager
-def _web(installation: Installation) -> Iterator[str]:
+def _web(installation: Installation) -> Iterator[Web]:
     port = free_port()
     command = [*PYTHON, "-m", "gunicorn", "llmeval_site.wsgi", "--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
     command += ["--config", str(ROOT / "gunicorn.conf.py"), "--chdir", str(ROOT)]
@@ -148,7 +160,7 @@ def _web(installation: Installation) -> Iterator[str]:
                 break
             except httpx.HTTPError:
                 time.sleep(0.2)
-        yield address
+        yield Web(address, process.pid)
     finally:
         process.terminate()
         process.wait()

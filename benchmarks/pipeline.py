@@ -127,7 +127,7 @@ def main() -> None:
     humaneval = _prepare_work()
     if not options.no_peers:
         for name, packages in PEERS.items():
-            _install(name, packages)
+            install(name, packages)
     for name in [options.only] if options.only else WORKS:
         _compare(name, humaneval, options)
 
@@ -201,7 +201,7 @@ def _write_manifest(name: str) -> None:
     )
 
 
-def _install(name: str, packages: list[str]) -> None:
+def install(name: str, packages: list[str]) -> None:
     folder = BENCH / name
     if not (folder / "ready").exists():
         print(f"installing {name} ...", file=sys.stderr)

@@ -1,10 +1,11 @@
 """Speed of boxes of workspaces: the native and the Docker engine, in turns.
 
-    python benchmarks/workspaces.py [--at-once 8] [--episodes 32] [--commands 10] [--rounds 3] [--json FILE]
+    python benchmarks/workspaces.py [--at-once 8] [--episodes 32] [--commands 10] [--rounds 3] [--json FILE] [--inspect]
 
 An episode opens a box (its reset), runs commands that write and read a file, and closes the box. The engines alternate
 in each round, so that other load on the machine affects both; compare them only with each other. Needs root, Docker,
-and the sandbox's image, which is built. Exits with 1 if a command fails or a box is left behind.
+and the sandbox's image, which is built. Exits with 1 if a command fails or a box is left behind. With `--inspect`, the
+same episodes are executed in Inspect AI's Docker sandbox in each round, without a model.
 """
 
 import argparse
@@ -17,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from inspect_boxes import run_round
 
 from sandbox.workspaces.base import BoxLimits, BoxSpec, WorkspaceEngine
 from sandbox.workspaces.docker_engine import DockerWorkspaces
@@ -61,6 +64,17 @@ def run_episode(engine: WorkspaceEngine, image: str, commands: int, times: Times
         times.close.append((time.perf_counter() - started) * 1000)
 
 
+def print_peer(peer: Times, times: dict[str, Times]) -> None:
+    """Print the figures of Inspect's Docker sandbox, and how many times as fast the engines are."""
+    rate, command = statistics.median(peer.rates), statistics.median(peer.command)
+    print(f"Inspect's Docker sandbox: {rate:.2f} episodes a second, commands {command:.0f} ms (median)")
+    for name, own in times.items():
+        print(
+            f"  {name}: {statistics.median(own.rates) / rate:.1f} times as many episodes a second, "
+            f"commands {command / statistics.median(own.command):.1f} times as fast"
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at-once", type=int, default=8)
@@ -68,6 +82,7 @@ def main() -> int:
     parser.add_argument("--commands", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--inspect", action="store_true", help="also Inspect AI's Docker sandbox")
     options = parser.parse_args()
     image = containers.image()
     with tempfile.TemporaryDirectory(prefix="llmeval-bench-") as folder:
@@ -75,6 +90,7 @@ def main() -> int:
         native.check(image)
         engines: dict[str, WorkspaceEngine] = {"native": native, "docker": DockerWorkspaces()}
         times = {name: Times() for name in engines}
+        peer = Times()
         for engine in engines.values():  # not measured
             run_episode(engine, image, 1, Times())
         for _ in range(options.rounds):
@@ -88,12 +104,20 @@ def main() -> int:
                     for episode in made:
                         episode.result()
                 times[name].rates.append(options.episodes / (time.perf_counter() - started))
+            if options.inspect:
+                measured = run_round(
+                    image, _COMMAND, episodes=options.episodes, commands=options.commands, at_once=options.at_once
+                )
+                peer.command += measured.commands_ms
+                peer.rates.append(options.episodes / measured.seconds)
         left = list(Path(folder, "boxes").iterdir())
     found = {name: measured.summary() for name, measured in times.items()}
     for figure in found["native"]:
         values = [found[name][figure] for name in engines]
         ratio = values[1] / values[0]
         print(f"{figure:18} native {values[0]:9.1f}   docker {values[1]:9.1f}   docker/native {ratio:6.2f}")
+    if options.inspect:
+        print_peer(peer, times)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     if left:
