@@ -26,7 +26,11 @@ class RunFailures(APIView):
             OpenApiParameter("solved", str, enum=[value for value, _ in SOLVED if value]),
             OpenApiParameter("completion", str, enum=list(COMPLETIONS)),
         ],
-        responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
+        responses={
+            (200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY),
+            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, description="With `format=bundle`."),
+            400: ErrorBody,
+        },
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
         run = get_exportable_run(request.user, pk)
