@@ -159,7 +159,8 @@ def test_stack_starts_plain_and_is_upgraded_and_used_behind_tls(stack: Stack, tm
     status, exported = stack.request("GET", "/api/v1/preferences/export?format=jsonl", token)
     assert status == 200
     with zipfile.ZipFile(io.BytesIO(exported)) as archive:
-        assert len(archive.read("data.jsonl").splitlines()) == 1
+        rows = [json.loads(line) for line in archive.read("data.jsonl").splitlines()]
+    assert sum(row["reviewer"] is not None for row in rows) == 1
 
     report = stack.manage("eval", "--config", "configs/eval_v1.yaml", "--enqueue", "--limit", "5")
     assert "opened for review" in report
