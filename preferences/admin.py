@@ -8,9 +8,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from hub.selectors import is_curator
+from preferences.decision_fields import labelled_values
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import without_withheld
-from preferences.sides import tokens_to_phrases
 
 
 class ForCurators(admin.ModelAdmin):
@@ -54,8 +54,8 @@ class PreferenceAdmin(ForCurators):
     list_select_related = ["run", "reviewer"]
     show_full_result_count = False
     search_fields = ["=reviewer__username", "=judge", "=case__external_id"]
-    fields = ["source", "verdict", "critique_text", "confidence", "judge", "reviewer", "run", "case", "created_at"]
-    readonly_fields = ["critique_text"]
+    fields = ["source", "verdict", "decision", "confidence", "judge", "reviewer", "run", "case", "created_at"]
+    readonly_fields = ["decision"]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -66,9 +66,10 @@ class PreferenceAdmin(ForCurators):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Preference]:
         return without_withheld(request.user, super().get_queryset(request))
 
-    @admin.display(description="critique")
-    def critique_text(self, obj: Preference) -> str:
-        return tokens_to_phrases(obj.critique)
+    @admin.display(description="decision", empty_value="-")
+    def decision(self, obj: Preference) -> str:
+        """Return what the reviewer filled in besides the verdict, a line for each field."""
+        return "\n".join(f"{label}: {value}" for label, value in labelled_values(obj))
 
     def view_on_site(self, obj: Preference) -> str:
         return reverse("preferences:preference", args=[obj.pk])

@@ -1,13 +1,13 @@
 """Fields that a reviewer fills in besides the verdict: `Preference.DECISION_FIELDS`.
 
-The form, the REST serializer, drafts, exports and pages are derived from the model's fields. Reviewers see the
+The form, REST, drafts, exports, pages and the admin are derived from the model's fields. Reviewers see the
 responses as A and B, and a value may refer to them in two ways. Free text names them by the tokens of
 `preferences.sides`. A field with the choices `first` and `second` is side-valued, and its choices are shown as A and B.
 Other values are stored as they were entered.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from django.db import models
@@ -15,7 +15,7 @@ from django.utils.text import capfirst
 
 from hub.protocols.messages import JSON
 from preferences.models import Preference
-from preferences.sides import Sides
+from preferences.sides import Sides, tokens_to_phrases
 
 MAX_TEXT = 8000  # characters of a text without a limit of its own
 
@@ -66,20 +66,24 @@ def shown_values(preference: Preference, sides: Sides) -> dict[str, JSON]:
 
 
 def exported_values(preference: Preference) -> dict[str, JSON]:
-    """Return the values of *preference* for a reader who sees neither A nor B."""
-    values = {field.name: getattr(preference, field.name) for field in decision_fields()}
-    texts = {field.name for field in decision_fields() if is_text(field)}
-    return {name: preference.tokens_to_phrases(value) if name in texts else value for name, value in values.items()}
+    """Return the values of *preference* for exports: texts name the chosen and the rejected response."""
+    return _read_values(preference, preference.tokens_to_phrases)
 
 
 def labelled_values(preference: Preference, *, without: tuple[str, ...] = ()) -> list[tuple[str, object]]:
-    """Return the label and the value of each field that is filled in, for a page."""
-    values = exported_values(preference)
+    """Return the label and the value of each field that is filled in, for pages. Texts name first and second."""
+    values = _read_values(preference, tokens_to_phrases)
     return [
         (capfirst(str(field.verbose_name)), dict(field.flatchoices).get(values[field.name], values[field.name]))
         for field in decision_fields()
         if values[field.name] not in (None, "") and field.name not in without
     ]
+
+
+def _read_values(preference: Preference, replace_tokens: Callable[[str], str]) -> dict[str, JSON]:
+    values = {field.name: getattr(preference, field.name) for field in decision_fields()}
+    texts = {field.name for field in decision_fields() if is_text(field)}
+    return {name: replace_tokens(value) if name in texts else value for name, value in values.items()}
 
 
 def _name_sides(label: str) -> str:

@@ -4,12 +4,15 @@ A run has one response for each of its models under test, cases and attempts. A 
 yet, or if it is errored: a resumed run requests errored responses again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from django.db.models import QuerySet
 
 from hub.models import Case
 from runs.models import Response, Run, RunModel
+
+_RETRIED = (Response.Status.ERRORED,)  # statuses of responses that a resumed run requests again
 
 
 def expected_responses(case_counts: Iterable[int], models: int, attempts: int) -> int:
@@ -26,6 +29,11 @@ def count_expected(run: Run) -> int:
 def count_missing(run: Run) -> int:
     """Return the number of responses that *run* lacks."""
     return max(count_expected(run) - _present(Response.objects.filter(run_environment__run=run)).count(), 0)
+
+
+def count_missing_by_status(run: Run, stored: Counter[str]) -> int:
+    """Return the number of responses that *run* lacks, given the number of its stored responses by status."""
+    return max(count_expected(run) - sum(count for status, count in stored.items() if status not in _RETRIED), 0)
 
 
 def missing_attempts(model: RunModel, cases: Sequence[Case], attempts: int) -> list[tuple[Case, int]]:
@@ -46,4 +54,4 @@ def is_run_complete(run: Run) -> bool:
 
 
 def _present(responses: QuerySet[Response]) -> QuerySet[Response]:
-    return responses.exclude(status=Response.Status.ERRORED)
+    return responses.exclude(status__in=_RETRIED)

@@ -62,7 +62,7 @@
     if (window.CSS && CSS.highlights) {
       CSS.highlights.set("own-marks", new Highlight(...marks().map(rangeOf).filter(Boolean)));
     }
-    document.getElementById("mark-count").textContent = marks().length ? `(${marks().length})` : "";
+    document.getElementById("mark-count").textContent = marks().length ? ` (${marks().length})` : "";
     document.querySelectorAll(".needs-script[hidden]").forEach((e) => { e.hidden = false; });
   };
   const keep = (all) => { form().elements.issues.value = JSON.stringify(all); show(); saveSoon(); };

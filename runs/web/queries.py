@@ -12,7 +12,7 @@ from django.http import Http404
 from hub.models import Case
 from hub.protocols.calls import total_cost
 from runs.description import may_describe
-from runs.missing import count_expected, count_missing
+from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.stored import count_responses, get_results
@@ -280,8 +280,7 @@ def get_missing(run: Run) -> int:
     """Return the number of responses that *run* lacks. If it has ended, it is that of its stored results."""
     if run.status not in ENDED:
         return count_missing(run)
-    stored = count_responses([run])[run.pk]
-    return max(count_expected(run) - (stored.total() - stored[Response.Status.ERRORED]), 0)
+    return count_missing_by_status(run, count_responses([run])[run.pk])
 
 
 def get_progress(run: Run) -> RunProgressData:

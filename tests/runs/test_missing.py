@@ -1,10 +1,12 @@
 """Missing responses: one definition for planning, resuming, progress and pages."""
 
+from collections import Counter
+
 import pytest
 
 from hub.models import Case
-from runs.missing import count_expected, count_missing, is_run_complete, missing_attempts
-from runs.models import Run
+from runs.missing import count_expected, count_missing, count_missing_by_status, is_run_complete, missing_attempts
+from runs.models import Response, Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -39,3 +41,10 @@ def test_further_attempts_are_missing_until_they_are_stored() -> None:
 def test_each_model_needs_a_response_to_each_case(models: tuple[str, ...]) -> None:
     run = stored_run(stored_version(cases=3), models)
     assert count_missing(run) == count_expected(run) == 3 * len(models)
+
+
+def test_number_of_missing_responses_is_the_same_from_stored_counts() -> None:
+    run = stored_run(stored_version(cases=5))
+    stored_outcomes(run, "pfeu-")
+    counts = Counter(Response.objects.values_list("status", flat=True))
+    assert count_missing_by_status(run, counts) == count_missing(run) == 2

@@ -10,8 +10,10 @@ from django.core.management import get_commands
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest
 from hub.scorers.registry import SCORERS
+from preferences.exporters import FORMATS as PREFERENCE_FORMATS
 from runs.config.schema import RunConfig
-from runs.exports import FORMATS, ROLLOUT_FORMATS
+from runs.exports import FORMATS as FAILURE_FORMATS
+from runs.exports import ROLLOUT_FORMATS
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
@@ -77,9 +79,9 @@ def test_every_key_of_a_bundle_is_documented() -> None:
     assert not {key for key in Manifest.model_fields if f"`{key}`" not in text and f"{key}:" not in text}
 
 
-@pytest.mark.parametrize("name", sorted({*FORMATS, *ROLLOUT_FORMATS}))
-def test_every_export_format_is_documented(name: str) -> None:
-    assert f"`{name}`" in all_text()
+@pytest.mark.parametrize("name", sorted({*PREFERENCE_FORMATS, *FAILURE_FORMATS, *ROLLOUT_FORMATS}))
+def test_every_export_format_is_in_a_table(name: str) -> None:
+    assert re.search(rf"^\| `{name}`", page("exports.md") + page("rl.md"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""Registry of export formats. To add one: a module in this folder and a section in docs/exports.md."""
+"""Registry of export formats. To add one: a module in this folder and a row in docs/exports.md."""
 
 from hub.common.registry import Registry
 from preferences.exporters.formats.base import PreferenceFormat

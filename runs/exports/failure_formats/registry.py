@@ -1,4 +1,4 @@
-"""Registry of the formats of failing cases. To add one: a module in this folder and a section in docs/exports.md."""
+"""Registry of the formats of failing cases. To add one: a module in this folder and a row in docs/exports.md."""
 
 from hub.common.registry import Registry
 from runs.exports.failure_formats.base import FailureFormat

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from preferences.exporters import FORMATS, export_preferences
+from preferences.models import Preference
 from preferences.selectors import current_preferences
 from tests.preferences.exporters.test_exports import record, responses
 
@@ -27,6 +28,12 @@ def read(path: Path) -> str:
     if path.suffix == ".parquet":  # its bytes depend on the release of pyarrow
         return "".join(json.dumps(row) + "\n" for row in pq.read_table(path).to_pylist())
     return path.read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def only_critiques(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out other fields of decisions: tests/review/test_decision_fields.py finds each of them in the exports."""
+    monkeypatch.setattr(Preference, "DECISION_FIELDS", ("critique",))
 
 
 @pytest.mark.parametrize("format", list(FORMATS))

@@ -10,6 +10,7 @@ from runs.config.parsed import ConfigError
 from runs.config.parsing import parse_config_text
 from runs.config.schema import RunConfig
 from runs.config_source import ConfigSource
+from runs.providers.registry import PROVIDERS
 from runs.providers.replay import open_recording
 
 GOOD = """\
@@ -184,7 +185,7 @@ def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str,
         ("name: demo", "name: 'a\tb'", "name: must be visible text on one line"),
         ("name: small", "name: small#1", "models[0].name: must not contain a `#`"),
         ("attempts: 2", "retries: 2", "retries: unknown key; it belongs under `limits`"),
-        ("    provider: openai\n", "", "provider: missing; this key is required, one of demo, openai, replay"),
+        ("    provider: openai\n", "", f"provider: missing; this key is required, one of {', '.join(PROVIDERS)}"),
         ("model: gpt-x", "model: gpt-x\n    top_p: 1", "write `parameters: {top_p: ...}`"),
         ("{temperature: 0}", "{stream: true}", "parameters.stream: must not be sent; replies are not streamed"),
         ("cached_input: 0.025, output: 2.0", "cached_input: 0.025", "`output` is missing; its tokens would count as"),
