@@ -4,17 +4,13 @@ import secrets
 from datetime import timedelta
 from pathlib import Path
 
-import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from llmeval_site.configuration import rest
+from llmeval_site.configuration.databases import database_settings
 from llmeval_site.configuration.logs import logging_settings
 from llmeval_site.configuration.openid import ALGORITHMS, parse_openid_settings
-from llmeval_site.configuration.private_files import (
-    create_private_file,
-    make_private_database,
-    make_private_folder,
-    restrict_files,
-)
+from llmeval_site.configuration.private_files import create_private_file, make_private_folder, restrict_files
 from llmeval_site.configuration.storages import file_storage
 from llmeval_site.configuration.variables import EnvironmentVariables
 from sandbox.connections.backends import BACKEND_CHOICES
@@ -118,36 +114,13 @@ TEMPLATES = [
 
 # ---- database -------------------------------------------------------------------------------------------------------
 
-_DATABASE_URL = ENV.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'llmeval.sqlite3'}"
-try:
-    DATABASES = {"default": dj_database_url.parse(_DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
-except ValueError:
-    raise ImproperlyConfigured(
-        "DATABASE_URL is not a valid database URL. Example: postgres://user:password@host:5432/name. "
-        "Percent-encode special characters of the password (/ is %2F), or put the password into a file and name it in "
-        "LLMEVAL_DATABASE_PASSWORD_FILE."
-    ) from None
-if _password_file := ENV.text("LLMEVAL_DATABASE_PASSWORD_FILE"):
-    try:
-        DATABASES["default"]["PASSWORD"] = Path(_password_file).read_text(encoding="utf-8").rstrip("\n")
-    except OSError as error:
-        raise ImproperlyConfigured(
-            f"LLMEVAL_DATABASE_PASSWORD_FILE: {_password_file} cannot be read: {error.strerror}."
-        ) from None
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # In WAL mode readers do not wait for a writer. IMMEDIATE takes the write lock at BEGIN: otherwise a transaction can
-    # fail when it upgrades its lock, which the busy timeout does not cover.
-    DATABASES["default"]["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 30,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-        " PRAGMA cache_size=-8000; PRAGMA temp_store=MEMORY;",
-    }
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
-    # Tests need a file: each thread of the executor has its own connection.
-    DATABASES["default"]["TEST"] = {"NAME": VAR_DIR / "test.sqlite3"}
-    if DATABASES["default"]["NAME"] != ":memory:":
-        make_private_database(Path(DATABASES["default"]["NAME"]))
+DATABASES = {
+    "default": database_settings(
+        ENV.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'llmeval.sqlite3'}",
+        password_file=ENV.text("LLMEVAL_DATABASE_PASSWORD_FILE"),
+        test_file=VAR_DIR / "test.sqlite3",
+    )
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------
@@ -265,55 +238,8 @@ if HTTPS:
     # HSTS preloading affects the whole domain, so its owner decides about it.
     SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "llmeval_site.accounts.tokens.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
-    ],
-    "DEFAULT_PARSER_CLASSES": [
-        "hub.common.rest.parsers.BoundedJSONParser",
-        "rest_framework.parsers.FormParser",
-        "rest_framework.parsers.MultiPartParser",
-    ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_VERSIONING_CLASS": None,
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PAGINATION_CLASS": "hub.common.rest.pagination.CursorPagination",
-    "PAGE_SIZE": 50,
-    "EXCEPTION_HANDLER": "hub.common.rest.errors.error_response",
-    # Exports use `?format=` for their own formats; all other responses are JSON.
-    "URL_FORMAT_OVERRIDE": None,
-    "DEFAULT_THROTTLE_CLASSES": [
-        "rest_framework.throttling.UserRateThrottle",
-        "hub.common.rest.throttling.WriteThrottle",
-    ],
-    # For each user, client or mail address, and for each process of the site.
-    "DEFAULT_THROTTLE_RATES": {
-        "user": "1200/min",
-        "write": "120/min",
-        "failed_token": "30/min",
-        "password_mail": "10/hour",
-        "password_mailbox": "3/hour",
-    },
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "LLM-Eval",
-    "DESCRIPTION": "Environments, runs and comparisons. Sign in, or send `Authorization: Token <key>`.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PUBLIC": True,  # show all operations to every signed-in user
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SCHEMA_PATH_PREFIX": "/api/v1/",
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "hub.common.rest.schema.document_errors",
-    ],
-    "ENUM_NAME_OVERRIDES": {"RunStatus": "runs.models.Run.Status", "ResponseStatus": "runs.models.Response.Status"},
-}
+REST_FRAMEWORK = rest.REST_FRAMEWORK
+SPECTACULAR_SETTINGS = rest.SPECTACULAR_SETTINGS
 
 # Streams of events that one process of the site sends at the same time. Each holds one of its eight threads.
 EVENT_STREAMS = ENV.number("LLMEVAL_EVENT_STREAMS", 3)

@@ -1,1 +1,1 @@
-"""Reading environment variables, and keeping the files of the product private."""
+"""What settings.py is made of: environment variables, and the settings of one subject in each module."""
