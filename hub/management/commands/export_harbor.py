@@ -4,7 +4,7 @@ import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 
-from hub.benchmarks.harbor_export import WrittenTasks, write_tasks
+from hub.benchmarks.harbor.export import WrittenTasks, write_tasks
 from hub.bundles.loader import open_bundle
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE

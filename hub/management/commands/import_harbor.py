@@ -5,7 +5,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.benchmarks.harbor import FoundTasks, find_tasks, write_bundle
+from hub.benchmarks.harbor.bundle import write_bundle
+from hub.benchmarks.harbor.tasks import FoundTasks, find_tasks
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE
 from hub.management.bundles import BundleCommand

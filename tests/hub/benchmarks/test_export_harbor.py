@@ -9,8 +9,9 @@ import yaml
 from django.conf import settings
 from django.core.management import call_command
 
-from hub.benchmarks.harbor import find_tasks, write_bundle
-from hub.benchmarks.harbor_export import write_tasks
+from hub.benchmarks.harbor.bundle import write_bundle
+from hub.benchmarks.harbor.export import write_tasks
+from hub.benchmarks.harbor.tasks import find_tasks
 from hub.bundles.loader import open_bundle
 from hub.common.errors import UserError
 from hub.gates.runner import run_gates

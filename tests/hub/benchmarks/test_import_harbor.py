@@ -8,8 +8,9 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from hub.benchmarks.harbor import FoundTasks, find_tasks, write_bundle
-from hub.benchmarks.harbor_installs import Installs, find_installs
+from hub.benchmarks.harbor.bundle import write_bundle
+from hub.benchmarks.harbor.installs import Installs, find_installs
+from hub.benchmarks.harbor.tasks import FoundTasks, find_tasks
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
 from hub.common.errors import UserError

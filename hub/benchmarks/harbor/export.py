@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hub.benchmarks.harbor import TaskRefused
+from hub.benchmarks.harbor.tasks import TaskRefused
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
 from hub.bundles.reference_answers import ReferenceAnswers
