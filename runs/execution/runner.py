@@ -27,7 +27,8 @@ from runs.execution.faults import (
 )
 from runs.execution.local_processes import Job, LocalProcesses
 from runs.execution.plan import EvaluatedEnvironment, Listener
-from runs.execution.session import RunContext, RunSession, Share
+from runs.execution.session.context import RunContext, Share
+from runs.execution.session.session import RunSession
 from runs.execution.shards import divide_run, release_shards
 from runs.execution.storage import retry_if_disconnected
 from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease

@@ -8,8 +8,9 @@ import pytest
 from django.db import OperationalError, connection
 
 from hub.common.leases import new_owner
-from runs.execution import session, storage
+from runs.execution import storage
 from runs.execution.runner import execute_run
+from runs.execution.session import run_budget
 from runs.execution.storage import Reader
 from runs.leases import LeaseLost, take_lease
 from runs.models import Response, Run
@@ -105,7 +106,7 @@ def test_threads_end_when_a_run_fails_at_its_start(folder: Path, monkeypatch: py
     def fail(_: Run) -> tuple[float, bool]:
         raise ValueError("not a cost")
 
-    monkeypatch.setattr(session, "_earlier_costs", fail)
+    monkeypatch.setattr(run_budget, "earlier_costs", fail)
     with endpoint(answer_capital) as server, pytest.raises(ValueError, match="not a cost"):
         run = create_queued_run(folder, server.url)
         execute_run(run=run, config=config_of(run), listener=SilentListener())

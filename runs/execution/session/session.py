@@ -1,4 +1,4 @@
-"""One execution of a run in an event loop: connects to the models, runs the executor, keeps the lease, runs stages."""
+"""One execution of a run in an event loop: connects to the models, runs the executor and keeps the lease."""
 
 import asyncio
 import logging
@@ -6,80 +6,36 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 
-from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
-from hub.common.masking import mask
 from hub.common.tracing import span
 from hub.protocols.calls import CallKey, ModelError
-from hub.protocols.messages import JSON
-from runs.config.schema import RunConfig
 from runs.execution.connections import Connection, close_all, connect
 from runs.execution.executor import FINISH_TURN_WITHIN_S, FINISH_WITHIN_S, Executor
 from runs.execution.faults import InfrastructureFault, find_fault
-from runs.execution.local_processes import LocalProcesses
-from runs.execution.model_client import CallsStopped, ModelClient
-from runs.execution.plan import BlockSource, EvaluatedEnvironment, EvaluatedModel, Listener, Plan
+from runs.execution.model_client import ModelClient
+from runs.execution.plan import BlockSource, EvaluatedModel, Listener, Plan
+from runs.execution.session.context import RunContext
+from runs.execution.session.run_budget import earlier_costs, open_budget, restart_budget
+from runs.execution.session.stage_runner import StageRunner
 from runs.execution.shards import ShardSource, WholeRun, held_by_others, release_shards, renew_shards
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import LEASE, RENEW_EVERY_S, LeaseLost, renew_lease
-from runs.limits.budget import Budget, SharedBudget, grant_part, return_rest, start_budget
-from runs.models import ACTIVE, ModelCall, Response, Run, RunModel, Shard
+from runs.limits.budget import Budget, SharedBudget, return_rest
+from runs.models import ACTIVE, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.queue import should_make_way
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_models
+from runs.selectors import models_under_test, role_models
 from runs.services import STORED_IS_KEPT
-from runs.stages import StageContext, stages
-from runs.tracking.client import Tracker
-from sandbox.client.pool import Pool
 
 logger = logging.getLogger(__name__)
 Status = Run.Status
 _LOOK_EVERY_S = 0.2  # how soon a shutdown of the process is noticed
 _STOPPED_TOO_LONG = "The process that executed the run was stopped for longer than its lease on shards lives."
-_RESTART_PART = 0.02  # of the budget; the parts that working processes do not use are smaller
 _OTHERS_LEAVE_WITHIN_S = 10.0  # when the run is stopped: other processes look every RENEW_EVERY_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """The part of a run that this process executes.
-
-    leads: it holds the lease of the run, and ends it. divided: the run has shards. party: see divide_run. taken: a
-    shard that it holds already. helpers: local processes that it has started.
-    """
-
-    leads: bool = True
-    divided: bool = False
-    party: str = ""
-    taken: Shard | None = None
-    helpers: LocalProcesses | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """A run with everything that is open for its execution. owner: the name that holds its lease."""
-
-    run: Run
-    config: RunConfig
-    environments: list[EvaluatedEnvironment]
-    pool: Pool | None
-    tracker: Tracker
-    owner: str
-    share: "Share" = field(default_factory=lambda: Share())
-    earlier_seconds: float = field(init=False)
-    started: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "earlier_seconds", self.run.seconds)
-
-    def seconds(self) -> float:
-        """Return the run's wall time until now, earlier executions included."""
-        return self.earlier_seconds + time.monotonic() - self.started
 
 
 class RunSession:
@@ -113,8 +69,7 @@ class RunSession:
         self._lease_error: Exception | None = None
         self._leased_until = time.time() + LEASE.total_seconds()
         self._ended = False
-        self._stage: dict[str, JSON] = {}  # the stage that is executed, and how far it is
-        self._stored_stage: dict[str, JSON] = {}
+        self._stages = StageRunner(context)
         self._status_if_stopped = Status.INTERRUPTED
         self._models = models_under_test(run)
         self._roles = role_models(run)
@@ -138,7 +93,7 @@ class RunSession:
             stack.push_async_callback(close_all, connections)
             reader = Reader()
             stack.push_async_callback(reader.close)
-            budget = await self._budget(reader)
+            budget = await open_budget(self._context, reader)
             stack.push_async_callback(self._store_spent, reader, budget)
             writer = Writer(self._run.pk, self._context.owner, divided=share.divided)
             stack.push_async_callback(writer.close)
@@ -166,13 +121,14 @@ class RunSession:
                     await self._execute_plan(executor, writer, reader)
                     if share.divided and share.leads:
                         await self._wait_for_others(executor, reader, budget)
-                    if executor.stopping or not await self._restart_budget(reader, budget):
+                    if executor.stopping or not await restart_budget(self._context, reader, budget):
                         break
                 status, message = self._status_after_evaluation(executor, budget)
                 if status == Status.COMPLETED and share.leads:
                     # Results can be shown from now on. Stages such as judging may take much longer.
                     await reader.run(self._store_evaluated_at)
-                    status, message = await self._execute_stages(executor, model_client, reader)
+                    ended = await self._stages.execute(model_client, reader, lambda: executor.stopping)
+                    status, message = self._status_if_stopping(executor) or ended
         return status, message
 
     async def _store_spent(self, reader: Reader, budget: Budget) -> None:
@@ -204,18 +160,6 @@ class RunSession:
             models_per_role={role: len(rows) for role, rows in self._roles.items()},
         )
 
-    async def _budget(self, reader: Reader) -> Budget:
-        """Return the budget, with the costs of earlier executions counted."""
-        run, share, limit = self._run, self._context.share, self._config.limits.budget_usd
-        spent, unknown = await reader.run(_earlier_costs, run)
-        if limit is None or not share.divided:
-            return Budget(limit, spent=spent, unknown=unknown)
-        if share.leads and not await reader.run(held_by_others, run.pk, self._context.owner):
-            await reader.run(start_budget, run.pk, spent)
-        return SharedBudget(
-            limit, spent=spent, unknown=unknown, request=lambda beyond: reader.run(grant_part, run.pk, limit, beyond)
-        )
-
     async def _execute_plan(self, executor: Executor, writer: Writer, reader: Reader) -> None:
         try:
             await executor.execute()
@@ -226,20 +170,6 @@ class RunSession:
             # Only the lease of a shard is lost, unless renewing that of the run raises LeaseLost as well.
             await reader.run(self._renew_run)
             raise InfrastructureFault(_STOPPED_TOO_LONG) from None
-
-    async def _restart_budget(self, reader: Reader, budget: Budget) -> bool:
-        """Grant again what processes that were killed were granted and did not spend. Return False if it is little.
-
-        The leading process calls this when the budget is used up and no other process executes shards.
-        """
-        limit = budget.limit
-        if limit is None or not isinstance(budget, SharedBudget) or not self._context.share.leads:
-            return False
-        if not budget.refused or budget.unmetered or limit - budget.spent < limit * _RESTART_PART:
-            return False
-        await reader.run(start_budget, self._run.pk, budget.spent)
-        budget.restart()
-        return True
 
     def _source(self, reader: Reader, budget: Budget) -> BlockSource:
         context, share = self._context, self._context.share
@@ -272,7 +202,7 @@ class RunSession:
             if executor.stopping and time.monotonic() > deadline:
                 break
             await asyncio.sleep(_LOOK_EVERY_S)
-        spent, unknown = await reader.run(_earlier_costs, self._run)
+        spent, unknown = await reader.run(earlier_costs, self._run)
         budget.spent, budget.unknown = max(budget.spent, spent), budget.unknown or unknown
 
     def _leave_shards(self, budget: Budget) -> None:
@@ -286,7 +216,7 @@ class RunSession:
         now = time.time()
         if share.leads:
             stops = self._renew_run()
-            self._store_stage()
+            self._stages.store_progress()
         else:
             stops = not Run.objects.filter(pk=run_id, status__in=ACTIVE, cancel_requested=False).exists()
         if share.divided and now > self._leased_until:  # others may have taken some of the shards
@@ -366,72 +296,6 @@ class RunSession:
         self._run.evaluated_at = timezone.now()
         rows = Run.objects.filter(pk=self._run.pk, lease_owner=self._context.owner)
         rows.update(evaluated_at=self._run.evaluated_at)
-
-    def _store_stage(self) -> None:
-        """Store which stage is executed and the summaries of those before it, if that has changed."""
-        stage = self._stage
-        if stage != self._stored_stage:
-            rows = Run.objects.filter(pk=self._run.pk, lease_owner=self._context.owner)
-            rows.update(stage_progress=stage, summaries=self._run.summaries)
-            self._stored_stage = stage
-
-    def _count_stage(self, key: str, done: int, total: int) -> None:
-        self._stage = {"key": key, "done": done, "total": total}
-
-    async def _execute_stages(
-        self, executor: Executor, model_client: ModelClient, reader: Reader
-    ) -> tuple[Run.Status, str]:
-        """Execute the stages of the config in order. The summary of a stage that fails has its error.
-
-        A stage that is stopped by the budget stops the run: of the later stages only the implicit ones follow.
-        """
-        run, (status, message) = self._run, (Status.COMPLETED, "")
-        for stage in stages():
-            config = self._config.stage_configs.get(stage.key)
-            if config is None or executor.stopping or (status == Status.STOPPED and not stage.implicit):
-                continue
-            context = StageContext(
-                run=run,
-                call_model=model_client,
-                concurrency=self._config.concurrency,
-                stopping=lambda: executor.stopping,
-                tracker=self._context.tracker,
-                progress=partial(self._count_stage, stage.key),
-            )
-            self._count_stage(stage.key, 0, 0)
-            await reader.run(self._store_stage)
-            # A stage may use the run's figures and the status in which it ends, as tracking does.
-            run.status, run.message = status, message
-            run.seconds, run.cost_usd = self._context.seconds(), model_client.budget.total
-            try:
-                with span("stage", {"llmeval.stage": stage.key}):
-                    summary = await stage.execute(context, config)
-            except CallsStopped:
-                await model_client.finish_calls(FINISH_WITHIN_S)
-                break
-            except Exception as error:
-                logger.exception("stage %s of run %s", stage.key, run.pk, extra={"run_id": run.pk})
-                summary = {"error": mask(f"{type(error).__name__}: {error}")}
-            run.summaries = {**run.summaries, stage.key: summary}
-            if summary.get("stopped"):
-                status, message = Status.STOPPED, str(summary["stopped"])
-        return self._status_if_stopping(executor) or (status, message)
-
-
-def _earlier_costs(run: Run) -> tuple[float, bool]:
-    """Return the known cost of *run* so far in USD, and whether some costs are unknown.
-
-    Stored calls include those of a process that was killed before it stored their responses. Without the cache, the
-    stored responses are all that is known.
-    """
-    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
-    calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
-        cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
-    )
-    of_stages = [stage.spent(run) for stage in stages()]
-    stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
-    unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
-    return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown
 
 
 def _attempt_seed(seed: int, key: CallKey) -> int:

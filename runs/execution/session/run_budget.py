@@ -1,0 +1,57 @@
+"""The budget of an execution: what earlier ones have spent, and the parts that several processes are granted."""
+
+from django.db.models import Count, Q, Sum
+
+from runs.execution.session.context import RunContext
+from runs.execution.shards import held_by_others
+from runs.execution.storage import Reader
+from runs.limits.budget import Budget, SharedBudget, grant_part, start_budget
+from runs.models import ModelCall, Response, Run
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS
+from runs.stages import stages
+
+_RESTART_PART = 0.02  # of the budget; the parts that working processes do not use are smaller
+
+
+async def open_budget(context: RunContext, reader: Reader) -> Budget:
+    """Return the budget of the run, with the costs of earlier executions counted."""
+    run, share, limit = context.run, context.share, context.config.limits.budget_usd
+    spent, unknown = await reader.run(earlier_costs, run)
+    if limit is None or not share.divided:
+        return Budget(limit, spent=spent, unknown=unknown)
+    if share.leads and not await reader.run(held_by_others, run.pk, context.owner):
+        await reader.run(start_budget, run.pk, spent)
+    return SharedBudget(
+        limit, spent=spent, unknown=unknown, request=lambda beyond: reader.run(grant_part, run.pk, limit, beyond)
+    )
+
+
+async def restart_budget(context: RunContext, reader: Reader, budget: Budget) -> bool:
+    """Grant again what processes that were killed were granted and did not spend. Return False if it is little.
+
+    The leading process calls this when the budget is used up and no other process executes shards.
+    """
+    limit = budget.limit
+    if limit is None or not isinstance(budget, SharedBudget) or not context.share.leads:
+        return False
+    if not budget.refused or budget.unmetered or limit - budget.spent < limit * _RESTART_PART:
+        return False
+    await reader.run(start_budget, context.run.pk, budget.spent)
+    budget.restart()
+    return True
+
+
+def earlier_costs(run: Run) -> tuple[float, bool]:
+    """Return the known cost of *run* so far in USD, and whether some costs are unknown.
+
+    Stored calls include those of a process that was killed before it stored their responses. Without the cache, the
+    stored responses are all that is known.
+    """
+    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
+    calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
+        cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
+    )
+    of_stages = [stage.spent(run) for stage in stages()]
+    stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
+    unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
+    return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown
