@@ -38,8 +38,14 @@ _SNAPSHOT_S = 120  # for packing or unpacking
 _SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
 
 
-def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
-    """Return the arguments of Python with which a box starts its driver. *more*: configuration of one engine."""
+def driver_arguments(spec: BoxSpec, generation: str) -> list[str]:
+    """Return the arguments with which Python runs the driver."""
+    program = f"{driver_source()}main(sys.argv[1])\n"
+    return ["-I", "-S", "-c", program, driver_config(spec, generation)]
+
+
+def driver_config(spec: BoxSpec, generation: str, **more: int) -> str:
+    """Return the argument of the driver. *more*: what one engine adds."""
     config = {
         "generation": generation,
         "user": spec.user,
@@ -48,7 +54,7 @@ def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
         "output_kb": spec.limits.output_kb,
         **more,
     }
-    return ["-I", "-S", "-c", _driver_source(), json.dumps(config)]
+    return json.dumps(config)
 
 
 def writable_folders(spec: BoxSpec, root: int, user: int) -> dict[str, str]:
@@ -83,24 +89,24 @@ def lost() -> WorkspaceLost:
     return WorkspaceLost("The workspace does not exist any more, or is on another host.")
 
 
-_START = """
+_DEFINE = """
 import sys, types
 for name, source in {modules!r}.items():
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile(source, name, "exec"), module.__dict__)
-module.main()
+main = module.main
 """
 
 
 @cache
-def _driver_source() -> str:
-    """Return the program of a box: the modules of `inside`, under the names by which they import each other."""
+def driver_source() -> str:
+    """Return a program that defines `main`, with the modules of `inside` under the names by which they are imported."""
     folder = Path(__file__).with_name("inside")
     names = ("files", "driver")
     modules = {
         f"sandbox.workspaces.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in names
     }
-    return _START.format(modules=modules)
+    return _DEFINE.format(modules=modules)
 
 
 class DriverWorkspaces(WorkspaceEngine):

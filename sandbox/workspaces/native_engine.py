@@ -13,7 +13,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from sandbox.connections.owners import is_gone
-from sandbox.connections.transports.local import ENGINE, interpreter
 from sandbox.engine.boxes.keeper import remove
 from sandbox.engine.boxes.setup import LISTEN_FD, BoxPlan
 from sandbox.engine.isolation import cgroups, seccomp
@@ -22,20 +21,20 @@ from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
 from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.driven import (
     DriverWorkspaces,
-    driver_arguments,
+    driver_config,
     lost,
     not_started,
     total_memory_mb,
     writable_folders,
 )
 from sandbox.workspaces.native_roots import RootCache
+from sandbox.workspaces.native_zygote import BoxZygote
 
 _SHM = {"/dev/shm": "mode=1777,size=16m,nr_inodes=1k"}  # noqa: S108
 _START_S = 60
 _CONNECT_S = 10.0
 _FIRST_UID = 0x72000000  # no distribution assigns these; engines use those from namespaces.UID_BASE on
 _SLOTS = 1 << 20
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from engine.boxes import keeper; keeper.main()"
 _ONLY_DOCKER = "only the Docker engine of workspaces offers. Set LLMEVAL_WORKSPACES=docker on a machine with Docker."
 
 
@@ -46,6 +45,7 @@ class NativeWorkspaces(DriverWorkspaces):
         """folder: where the files of images and the sockets of boxes are kept; only root may enter it."""
         self._roots = RootCache(folder / "images")
         self._boxes = folder / "boxes"
+        self._zygote = BoxZygote()
 
     def check(self, image: str = "") -> None:
         if problem := missing_protection():
@@ -91,7 +91,7 @@ class NativeWorkspaces(DriverWorkspaces):
                     "cpus": min(spec.limits.cpus, os.cpu_count() or 1),
                     "expires_s": spec.limits.episode_s,
                     "environment": {"PATH": os.defpath, **root.environment},
-                    "command": ["python3", *driver_arguments(spec, generation, listen=LISTEN_FD)],
+                    "driver": driver_config(spec, generation, listen=LISTEN_FD),
                 }
                 facts = {
                     "owner": spec.owner,
@@ -101,7 +101,7 @@ class NativeWorkspaces(DriverWorkspaces):
                     "uid": uid,
                 }
                 (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
-            _start_keeper(plan, state, spec.image)
+            self._start(plan, state, spec.image)
             with self.connect(handle) as connection:
                 self.wait_for_driver(connection, spec)
         except BaseException as error:
@@ -110,6 +110,14 @@ class NativeWorkspaces(DriverWorkspaces):
                 raise not_started(spec.image, error) from error
             raise
         return handle
+
+    def _start(self, plan: BoxPlan, state: Path, image: str) -> None:
+        """Start a box, and return once its driver runs. Raises SandboxUnavailable, OSError."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, _folder_descriptor(state) as folder:
+            listener.bind(f"/proc/self/fd/{folder}/socket")
+            listener.listen(64)
+            if reason := self._zygote.start_box(plan, listener):
+                raise not_started(image, reason)
 
     def connect(self, handle: Handle, *, start: bool = False) -> Connection:
         state = self._state(handle)
@@ -161,40 +169,6 @@ def missing_protection() -> str:
     except OSError as error:
         return f"memory, processes and processor time of a box cannot be limited: {error}. Delegate a control group."
     return ""
-
-
-def _start_keeper(plan: BoxPlan, state: Path, image: str) -> None:
-    """Start the keeper of a box, and return once the driver runs. Raises SandboxUnavailable."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, _folder_descriptor(state) as folder:
-        listener.bind(f"/proc/self/fd/{folder}/socket")
-        listener.listen(64)
-        command = [
-            interpreter(),
-            "-I",
-            "-S",
-            "-X",
-            "utf8",
-            "-c",
-            _KEEPER.format(fd=listener.fileno()),
-            str(ENGINE.parent),
-        ]
-        started = subprocess.run(
-            command,
-            input=json.dumps(plan).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[listener.fileno()],
-            env={},
-            cwd="/",
-            timeout=_START_S,
-            check=False,
-        )
-    if started.stdout or started.returncode != 0:
-        reason = started.stdout.decode("utf-8", "replace") or f"its keeper ended with code {started.returncode}"
-        raise not_started(image, reason)
-
-
-_KEEPER = f"import os; os.dup2({{fd}}, {LISTEN_FD}); {_PROGRAM}"
 
 
 @contextlib.contextmanager

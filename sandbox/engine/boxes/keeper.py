@@ -1,16 +1,13 @@
-"""The keeper of a box: starts it, ends it when it expires, and removes what it leaves.
-
-Reads the plan of the box as JSON from standard input. Writes the reason to standard output if the box cannot be
-started. Standard output is closed when the driver runs; the keeper goes on in the background.
-"""
+"""The keeper of a box: starts it, ends it when it expires, and removes what it leaves. A fork of the zygote."""
 
 import json
 import os
 import select
 import shutil
 import signal
-import sys
+import socket
 import time
+from collections.abc import Callable
 
 from ..isolation import cgroups, syscalls
 from . import setup
@@ -20,28 +17,42 @@ _FAULT_BYTES = 1000
 _REMOVE_S = 10.0
 
 
-def main() -> None:
-    """Start a box and keep it. The process that was started ends when the box runs or has failed."""
-    plan: BoxPlan = json.load(sys.stdin)
-    if os.fork() != 0:
-        os._exit(0)
-    os.setsid()
-    pid = 0
+def keep(listener: int, plan_socket: int, run_driver: Callable[[str], None], box_filter: bytes) -> None:
+    """Start a box and keep it until it ends. Never returns.
+
+    listener     socket that the driver accepts connections from
+    plan_socket  socket with the plan as JSON. The reason is written to it if the box cannot be started; it is closed
+                 when the driver runs
+    """
     try:
-        pid, fault = _start(plan)
-        if fault:
-            os.write(1, fault)
-        else:
-            _detach()
-            _wait(pid, time.monotonic() + plan["expires_s"])
-    except BaseException as error:
-        os.write(1, f"{type(error).__name__}: {error}"[:_FAULT_BYTES].encode())
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        with socket.socket(fileno=plan_socket) as plans:
+            plan: BoxPlan = json.loads(_read_all(plans.fileno()))
+            pid, fault = _try_start(plan, listener, run_driver, box_filter)
+            if fault:
+                plans.sendall(fault)
+        try:
+            if not fault:
+                _wait(pid, time.monotonic() + plan["expires_s"])
+        finally:
+            remove(plan["state"], plan["name"], plan["groups"])
     finally:
-        remove(plan["state"], plan["name"], plan["groups"])
         os._exit(0)
 
 
-def _start(plan: BoxPlan) -> tuple[int, bytes]:
+def _try_start(
+    plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes
+) -> tuple[int, bytes]:
+    try:
+        return _start(plan, listener, run_driver, box_filter)
+    except BaseException as error:
+        return 0, f"{type(error).__name__}: {error}"[:_FAULT_BYTES].encode()
+
+
+def _start(
+    plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes
+) -> tuple[int, bytes]:
     """Start the first process of the box. Return its id, and why it failed."""
     join = cgroups.make_box_group(plan["name"], plan["groups"], plan["memory"], plan["processes"], plan["cpus"])
     faults, fault = os.pipe()
@@ -49,8 +60,8 @@ def _start(plan: BoxPlan) -> tuple[int, bytes]:
     syscalls.call("unshare", syscalls.CLONE_NEWPID)
     pid = os.fork()
     if pid == 0:
-        _become_first(plan, join, fault, go)
-    for fd in (*join, fault, go, LISTEN_FD):
+        _become_first(plan, [*join, listener, fault, go], run_driver, box_filter)
+    for fd in (*join, listener, fault, go):
         os.close(fd)
     first = os.read(faults, 1)
     if first == setup.WANTS_IDS:
@@ -59,24 +70,28 @@ def _start(plan: BoxPlan) -> tuple[int, bytes]:
             with open(f"/proc/{pid}/{name}", "w") as file:
                 file.write(f"0 {uid} 1\n{user} {uid + 1} 1\n")
         os.write(start, b"1")
-    found = bytearray()
-    while data := os.read(faults, _FAULT_BYTES):
-        found += data
+    found = _read_all(faults)
     os.close(faults)
     os.close(start)
     if not first:
         found += b"its first process was killed"
-    return pid, bytes(found[:_FAULT_BYTES])
+    return pid, found[:_FAULT_BYTES]
 
 
-def _become_first(plan: BoxPlan, join: list[int], fault: int, go: int) -> None:
+def _become_first(
+    plan: BoxPlan, descriptors: list[int], run_driver: Callable[[str], None], box_filter: bytes
+) -> None:
     try:
-        fault, go = _above(fault), _above(go)
-        os.dup2(fault, FAULT_FD, inheritable=False)
-        os.dup2(go, GO_FD, inheritable=False)
-        setup.become_driver(plan, [_above(fd) for fd in join])
+        *join, listener, fault, go = [_above(fd) for fd in descriptors]
+        for fd, low in ((listener, LISTEN_FD), (fault, FAULT_FD), (go, GO_FD)):
+            os.dup2(fd, low, inheritable=False)
+        setup.become_first_process(plan, join, box_filter)
+        os.close(FAULT_FD)
     except BaseException as error:
         os.write(FAULT_FD, b"-" + f"{type(error).__name__}: {error}"[:_FAULT_BYTES].encode())
+        os._exit(1)
+    try:
+        run_driver(plan["driver"])
     finally:
         os._exit(1)
 
@@ -89,10 +104,11 @@ def _above(fd: int) -> int:
     return copy
 
 
-def _detach() -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
+def _read_all(fd: int) -> bytes:
+    found = bytearray()
+    while data := os.read(fd, 65536):
+        found += data
+    return bytes(found)
 
 
 def _wait(pid: int, expires: float) -> None:

@@ -1,4 +1,4 @@
-"""The first process of a box: builds the box around itself and becomes its driver."""
+"""The first process of a box: builds the box around itself, to run the driver."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from ..isolation import namespaces, seccomp, syscalls
 from ..isolation.syscalls import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 
 LISTEN_FD = 3
-FAULT_FD = 4  # closed when the driver starts
+FAULT_FD = 4  # closed before the driver runs
 GO_FD = 5
 WANTS_IDS = b"I"
 _HIGHEST_FD = 6
@@ -48,7 +48,7 @@ class BoxPlan(TypedDict):
     folders      writable folders, in memory
     groups       controller -> folder in which to make the control group
     environment  of the image
-    command      of the driver
+    driver       configuration of the driver
     """
 
     root: str
@@ -63,11 +63,11 @@ class BoxPlan(TypedDict):
     cpus: float
     expires_s: float
     environment: dict[str, str]
-    command: list[str]
+    driver: str
 
 
-def become_driver(plan: BoxPlan, join: list[int]) -> None:
-    """Build the box and execute its driver. Raises OSError; the process must end then.
+def become_first_process(plan: BoxPlan, join: list[int], box_filter: bytes) -> None:
+    """Build the box and give up every right that its driver does not need. Raises OSError; the process must end then.
 
     It is process 1 of a pid namespace already, as root of the machine. All namespaces but the user namespace belong to
     that root, so no process inside can change mounts or the network, even with capabilities of its own.
@@ -88,9 +88,10 @@ def become_driver(plan: BoxPlan, join: list[int]) -> None:
     _set_limits(plan["processes"])
     syscalls.keep_capabilities(_CAP_KILL, _CAP_SETGID, _CAP_SETUID)
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.installing(seccomp.build_for_box())()
-    os.set_inheritable(LISTEN_FD, True)
-    os.execvpe(plan["command"][0], plan["command"], plan["environment"])
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root of the machine since the user changed
+    seccomp.installing(box_filter)()
+    os.environ.clear()
+    os.environ.update(plan["environment"])
 
 
 def _change_root(root: str) -> None:

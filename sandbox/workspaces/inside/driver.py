@@ -20,7 +20,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -389,8 +388,8 @@ def answer(line: bytes) -> None:
     send(dict(reply, id=identity, done=True))
 
 
-def main() -> None:
-    CONFIG.update(json.loads(sys.argv[1]))
+def main(config: str) -> None:
+    CONFIG.update(json.loads(config))
     os.umask(0o022)
     expires = time.monotonic() + CONFIG["expires_s"]
     if "listen" in CONFIG:

@@ -209,10 +209,7 @@ def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
     limits = BoxLimits(pids=48, disk_mb=16, memory_mb=128, episode_s=6)
     handle = native.open(BoxSpec(image=containers.image(), limits=limits))
     native.execute(handle, "setsid sleep 98765 > /dev/null 2>&1 &", 5)
-    first = [int(path.name) for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", handle.generation)]
-    assert len(first) == 1  # the driver; the plan of the keeper is not in its arguments
-    keeper = int(Path(f"/proc/{first[0]}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(_keeper(handle), signal.SIGKILL)
     deadline = time.monotonic() + 20
     with pytest.raises(WorkspaceLost):
         while time.monotonic() < deadline:
@@ -223,6 +220,13 @@ def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
         time.sleep(0.2)
     assert native.sweep() == []
     assert not list(Path("/sys/fs/cgroup").rglob(f"llmeval-box-{handle.id}"))
+
+
+def _keeper(box: Handle) -> int:
+    """Return the parent of the first process of a native box."""
+    group = next(Path("/sys/fs/cgroup").rglob(f"llmeval-box-{box.id}"))
+    first = min(int(pid) for pid in (group / "cgroup.procs").read_text().split())
+    return int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _has(path: Path, text: str) -> bool:
