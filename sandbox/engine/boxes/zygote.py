@@ -5,6 +5,7 @@ descriptors that `keeper.keep` takes. It ends when the other side closes the soc
 """
 
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ def main() -> None:
     box_filter = seccomp.build_for_box()
     _hide_arguments()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for keepers
+    gc.freeze()
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, _MAX_MESSAGE, _DESCRIPTORS)
         if len(descriptors) != _DESCRIPTORS:

@@ -19,7 +19,6 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -108,46 +107,31 @@ class Output:
 
 
 def execute(request: Request) -> Request:
-    root = bool(request.get("root"))
-    environment = dict(os.environ, HOME="/tmp", USER="agent", TERM="dumb", LANG="C.UTF-8")  # noqa: S108
-    environment.update(request.get("environment") or {})
     output = Output(CONFIG["output_kb"] * 1024)
     reading, writing = os.pipe()
-
-    def prepare() -> None:
-        become(root)
-        try:
-            os.chdir(CONFIG["workdir"])
-        except OSError:
-            os.chdir("/")
-
-    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+    failed, failing = os.pipe()
     started = time.monotonic()
     try:
-        process = with_room(
-            lambda: subprocess.Popen(
-                [shell, "-c", request["command"]],
-                stdin=subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                env=environment,
-                preexec_fn=prepare,
-                start_new_session=True,
-            )
-        )
-    except OSError as error:
-        raise RequestRefused("the command cannot be started: " + str(error)) from None
+        child = with_room(os.fork)
+        if child == 0:
+            become_shell(request, writing, failing)
     except BaseException:
         os.close(reading)
+        os.close(failed)
         raise
     finally:
         os.close(writing)
-    timed_out = follow(process, reading, output, started + request["seconds"])
+        os.close(failing)
+    timed_out = follow(child, reading, output, started + request["seconds"])
     if timed_out:
-        end_session(process.pid)
-    code = process.wait()
+        end_session(child)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     drain(reading, output)
     os.close(reading)
+    with os.fdopen(failed, "rb") as file:  # the shell has closed the other end
+        failure = file.read()
+    if failure:
+        raise RequestRefused("the command cannot be started: " + failure.decode())
     head, tail, cut = output.parts()
     return {
         "exit_code": code if code >= 0 else 128 - code,
@@ -159,9 +143,33 @@ def execute(request: Request) -> Request:
     }
 
 
-def follow(process: "subprocess.Popen[bytes]", reading: int, output: Output, deadline: float) -> bool:
-    """Collect output until the command ends; return whether its time ran out first."""
-    ended = os.pidfd_open(process.pid)
+def become_shell(request: Request, writing: int, failing: int) -> None:
+    """Turn a fork of the driver into the shell of a command. `subprocess` would take twice the processor time."""
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+            signal.signal(number, signal.SIG_DFL)
+        become(bool(request.get("root")))
+        try:
+            os.chdir(CONFIG["workdir"])
+        except OSError:
+            os.chdir("/")
+        environment = dict(os.environ, HOME="/tmp", USER="agent", TERM="dumb", LANG="C.UTF-8")  # noqa: S108
+        environment.update(request.get("environment") or {})
+        shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+        os.execve(shell, [shell, "-c", request["command"]], environment)  # noqa: S606
+    except BaseException as error:
+        os.write(failing, str(error).encode())
+    finally:
+        os._exit(127)
+
+
+def follow(shell: int, reading: int, output: Output, deadline: float) -> bool:
+    """Collect output until the shell ends; return whether its time ran out first."""
+    ended = os.pidfd_open(shell)
     watched = [reading, ended]
     try:
         while True:
