@@ -102,7 +102,7 @@ main = module.main
 def driver_source() -> str:
     """Return a program that defines `main`, with the modules of `inside` under the names by which they are imported."""
     folder = Path(__file__).with_name("inside")
-    names = ("files", "driver")
+    names = ("files", "processes", "commands", "driver")  # each imports only those before it
     modules = {
         f"sandbox.workspaces.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in names
     }

@@ -33,8 +33,8 @@ from sandbox.workspaces.native_zygote import BoxZygote
 _SHM = {"/dev/shm": "mode=1777,size=16m,nr_inodes=1k"}  # noqa: S108
 _START_S = 60
 _CONNECT_S = 10.0
-_FIRST_UID = 0x72000000  # no distribution assigns these; engines use those from namespaces.UID_BASE on
-_SLOTS = 1 << 20
+_FIRST_UID = 0x73000000  # no distribution assigns these; engines use those from namespaces.UID_BASE on
+_SLOT_DIGITS = 5
 _ONLY_DOCKER = "only the Docker engine of workspaces offers. Set LLMEVAL_WORKSPACES=docker on a machine with Docker."
 
 
@@ -69,38 +69,33 @@ class NativeWorkspaces(DriverWorkspaces):
             self.check_outside()
         self.check()
         root = self._roots.get(spec.image)
+        state, uid = _make_state(self._boxes)
         generation = uuid4().hex
-        handle = Handle(host=socket.gethostname(), id=generation, generation=generation, image=root.digest)
-        state = self._boxes / generation
-        self._boxes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state.mkdir(mode=0o700)
+        handle = Handle(host=socket.gethostname(), id=state.name, generation=generation, image=root.digest)
         try:
-            groups = cgroups.box_folders()
-            with _claimed_uid(self._boxes.parent, state) as uid:
-                folders = {**writable_folders(spec, root=uid, user=uid + 1), **_SHM}
-                plan: BoxPlan = {
-                    "root": str(root.folder),
-                    "name": f"llmeval-box-{generation}",
-                    "state": str(state),
-                    "uid": uid,
-                    "user": spec.user,
-                    "folders": [{"path": path, "options": options} for path, options in folders.items()],
-                    "groups": groups,
-                    "memory": total_memory_mb(spec) << 20,
-                    "processes": spec.limits.pids,
-                    "cpus": min(spec.limits.cpus, os.cpu_count() or 1),
-                    "expires_s": spec.limits.episode_s,
-                    "environment": {"PATH": os.defpath, **root.environment},
-                    "driver": driver_config(spec, generation, listen=LISTEN_FD),
-                }
-                facts = {
-                    "owner": spec.owner,
-                    "expires": time.time() + spec.limits.episode_s,
-                    "name": plan["name"],
-                    "groups": groups,
-                    "uid": uid,
-                }
-                (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
+            folders = {**writable_folders(spec, root=uid, user=uid + 1), **_SHM}
+            plan: BoxPlan = {
+                "root": str(root.folder),
+                "name": f"llmeval-box-{state.name}",
+                "state": str(state),
+                "uid": uid,
+                "user": spec.user,
+                "folders": [{"path": path, "options": options} for path, options in folders.items()],
+                "groups": _group_folders(),
+                "memory": total_memory_mb(spec) << 20,
+                "processes": spec.limits.pids,
+                "cpus": min(spec.limits.cpus, os.cpu_count() or 1),
+                "expires_s": spec.limits.episode_s,
+                "environment": {"PATH": os.defpath, **root.environment},
+                "driver": driver_config(spec, generation, listen=LISTEN_FD),
+            }
+            facts = {
+                "owner": spec.owner,
+                "expires": time.time() + spec.limits.episode_s,
+                "name": plan["name"],
+                "groups": plan["groups"],
+            }
+            (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
             self._start(plan, state, spec.image)
             with self.connect(handle) as connection:
                 self.wait_for_driver(connection, spec)
@@ -150,6 +145,9 @@ class NativeWorkspaces(DriverWorkspaces):
         return self._boxes / handle.id
 
 
+_group_folders = cache(cgroups.box_folders)
+
+
 @cache
 def missing_protection() -> str:
     """Return why boxes would not be protected on this machine; "" if nothing is missing."""
@@ -165,19 +163,25 @@ def missing_protection() -> str:
     if "overlay" not in Path("/proc/filesystems").read_text(encoding="utf-8"):
         return "the kernel does not offer overlayfs (`modprobe overlay`)."
     try:
-        cgroups.box_folders()
+        _group_folders()
     except OSError as error:
         return f"memory, processes and processor time of a box cannot be limited: {error}. Delegate a control group."
     return ""
 
 
-@contextlib.contextmanager
-def _claimed_uid(folder: Path, state: Path) -> Iterator[int]:
-    """Give a user that no other box has. It is free again when the folder of the box is removed."""
-    with (folder / ".users").open("w") as lock:
+def _make_state(boxes: Path) -> tuple[Path, int]:
+    """Make the folder of a new box. Return it and the first of two users that no other box has.
+
+    The folder's name begins with the number of these users. They are free again when the folder is removed.
+    """
+    boxes.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (boxes.parent / ".users").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        taken = {_facts(other).get("uid") for other in state.parent.glob("*")}
-        yield next(uid for uid in range(_FIRST_UID, _FIRST_UID + _SLOTS, 2) if uid not in taken)
+        taken = {name[:_SLOT_DIGITS] for name in os.listdir(boxes)}
+        slot = next(slot for slot in range(16**_SLOT_DIGITS) if f"{slot:0{_SLOT_DIGITS}x}" not in taken)
+        state = boxes / f"{slot:0{_SLOT_DIGITS}x}{uuid4().hex}"
+        state.mkdir(mode=0o700)
+    return state, _FIRST_UID + 2 * slot
 
 
 @contextlib.contextmanager

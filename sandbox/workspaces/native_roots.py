@@ -4,6 +4,7 @@ import fcntl
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sandbox.workspaces.docker_api import image_id, reported
 
 _API_TIMEOUT_S = 60
 _EXTRACT_S = 900
+_KNOWN_S = 5.0  # asking the Docker engine takes as long as half of a reset
 # Reads the archive in a process whose root is the folder, so that no link of the image leads out of it.
 _EXTRACT = """
 import encodings.idna, os, sys, tarfile, copy, stringprep
@@ -51,6 +53,7 @@ class RootCache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: dict[str, tuple[str, float]] = {}  # name -> digest, and when it was found
 
     def get(self, image: str) -> Root:
         """Return the files of *image*. Without a Docker engine, an image that was copied before is used.
@@ -67,6 +70,14 @@ class RootCache:
     def _digest(self, image: str) -> str:
         if image.startswith("sha256:") and (self._folder / image.replace(":", "-") / "config.json").exists():
             return image
+        digest, found = self._known.get(image, ("", 0.0))
+        if digest and time.monotonic() - found < _KNOWN_S:
+            return digest
+        digest = self._find_digest(image)
+        self._known[image] = digest, time.monotonic()
+        return digest
+
+    def _find_digest(self, image: str) -> str:
         name = self._folder / f"name-{sha256(image.encode()).hexdigest()}"
         try:
             with reported(), _docker_api() as api:

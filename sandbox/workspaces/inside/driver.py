@@ -1,7 +1,7 @@
 """The driver: process 1 of a box. Carries out requests from standard input and replies on standard output.
 
 Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library
-and `files.py`, which is sent with it.
+and the modules beside it, which are sent with it.
 Requests and replies are lines of JSON; a line that cannot be parsed is ignored. In a native box, requests come from the
 connections of a socket, and replies go to them. The driver is root without capabilities except those to change its user
 and to kill. Commands and file operations of the agent run as the agent's user, so the agent can neither kill the driver
@@ -11,8 +11,6 @@ nor write to its streams.
 # mypy: allow-any-generics
 
 import base64
-import contextlib
-import errno
 import json
 import os
 import select
@@ -20,16 +18,21 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable
-from typing import TypeVar
 
+from sandbox.workspaces.inside.commands import count_launchers, execute
 from sandbox.workspaces.inside.files import CHUNK, Export, Packer, RequestRefused, Unpacker, open_regular
+from sandbox.workspaces.inside.processes import (
+    CONFIG,
+    Request,
+    as_user,
+    end_processes,
+    finish_as_user,
+    reap,
+    signal_all,
+    start_as_user,
+)
 
-T = TypeVar("T")
-Request = dict  # as JSON
-CONFIG: Request = {}  # set by `main`
 MAX_LINE = 8 * 1024 * 1024
-FILE_SECONDS = 30
 SEND_SECONDS = 30
 MAX_CONNECTIONS = 64
 
@@ -40,235 +43,7 @@ def send(message: Request) -> None:
         data = data[os.write(CONFIG.get("output", 1), data) :]
 
 
-def become(root: bool) -> None:
-    """Give up root permanently, unless *root*. Processes of the box are killed before the driver if memory is full."""
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-    os.umask(0o022)
-    if not root:
-        os.setgroups([])
-        os.setgid(CONFIG["user"])
-        os.setuid(CONFIG["user"])
-
-
-def end_processes() -> None:
-    try:
-        os.kill(-1, signal.SIGKILL)  # all but this process
-    except ProcessLookupError:
-        pass
-    reap()
-
-
-def reap() -> None:
-    while True:
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return
-        except ChildProcessError:
-            return
-
-
-def with_room(start: Callable[[], T]) -> T:
-    """Call *start*, which starts a process. If the box is full, end all its processes and report it."""
-    try:
-        return start()
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.ENOMEM):
-            raise
-        end_processes()
-        raise RequestRefused("full") from None
-
-
-# ---- commands --------------------------------------------------------------------------------------------------------
-
-
-class Output:
-    """The first and the last bytes of what a command writes."""
-
-    def __init__(self, limit: int) -> None:
-        self.half = max(limit // 2, 1)
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = self.half - len(self.head)
-        if room > 0:
-            self.head += data[:room]
-            data = data[room:]
-        self.tail += data
-        if len(self.tail) > 2 * self.half:
-            del self.tail[: -self.half]
-
-    def parts(self) -> tuple[bytes, bytes, int]:
-        tail = self.tail[-self.half :]
-        return bytes(self.head), bytes(tail), self.total - len(self.head) - len(tail)
-
-
-def execute(request: Request) -> Request:
-    output = Output(CONFIG["output_kb"] * 1024)
-    reading, writing = os.pipe()
-    failed, failing = os.pipe()
-    started = time.monotonic()
-    try:
-        child = with_room(os.fork)
-        if child == 0:
-            become_shell(request, writing, failing)
-    except BaseException:
-        os.close(reading)
-        os.close(failed)
-        raise
-    finally:
-        os.close(writing)
-        os.close(failing)
-    timed_out = follow(child, reading, output, started + request["seconds"])
-    if timed_out:
-        end_session(child)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    drain(reading, output)
-    os.close(reading)
-    with os.fdopen(failed, "rb") as file:  # the shell has closed the other end
-        failure = file.read()
-    if failure:
-        raise RequestRefused("the command cannot be started: " + failure.decode())
-    head, tail, cut = output.parts()
-    return {
-        "exit_code": code if code >= 0 else 128 - code,
-        "head": base64.b64encode(head).decode(),
-        "tail": base64.b64encode(tail).decode(),
-        "cut": cut,
-        "timed_out": timed_out,
-        "ms": (time.monotonic() - started) * 1000,
-    }
-
-
-def become_shell(request: Request, writing: int, failing: int) -> None:
-    """Turn a fork of the driver into the shell of a command. `subprocess` would take twice the processor time."""
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(writing, 1)
-        os.dup2(writing, 2)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
-            signal.signal(number, signal.SIG_DFL)
-        become(bool(request.get("root")))
-        try:
-            os.chdir(CONFIG["workdir"])
-        except OSError:
-            os.chdir("/")
-        environment = dict(os.environ, HOME="/tmp", USER="agent", TERM="dumb", LANG="C.UTF-8")  # noqa: S108
-        environment.update(request.get("environment") or {})
-        shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
-        os.execve(shell, [shell, "-c", request["command"]], environment)  # noqa: S606
-    except BaseException as error:
-        os.write(failing, str(error).encode())
-    finally:
-        os._exit(127)
-
-
-def follow(shell: int, reading: int, output: Output, deadline: float) -> bool:
-    """Collect output until the shell ends; return whether its time ran out first."""
-    ended = os.pidfd_open(shell)
-    watched = [reading, ended]
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return True
-            ready = select.select(watched, [], [], left)[0]
-            if reading in ready:
-                data = os.read(reading, CHUNK)
-                output.add(data)
-                if not data:
-                    watched.remove(reading)
-            if ended in ready:
-                return False
-    finally:
-        os.close(ended)
-
-
-def drain(reading: int, output: Output) -> None:
-    """Collect what is left in the pipe. Background processes may hold it open, so nothing is waited for."""
-    os.set_blocking(reading, False)
-    try:
-        for _ in range(64):
-            data = os.read(reading, CHUNK)
-            if not data:
-                return
-            output.add(data)
-    except BlockingIOError:
-        pass
-
-
-def end_session(leader: int) -> None:
-    """Kill the command's process group, and the other groups of its session."""
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    for name in os.listdir("/proc"):
-        try:
-            if name.isdigit() and os.getsid(int(name)) == leader:
-                os.kill(int(name), signal.SIGKILL)
-        except OSError:
-            pass
-
-
 # ---- files -----------------------------------------------------------------------------------------------------------
-
-
-def as_user(root: bool, work: Callable[[], Request], seconds: int = FILE_SECONDS, make_room: bool = True) -> Request:
-    """Return what *work* returns in a child process of the agent's user (of root if *root*)."""
-    return finish_as_user(*start_as_user(root, work, seconds, make_room))
-
-
-def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_room: bool = True) -> "tuple[int, int]":
-    """Start a child that carries out *work*, for at most *seconds*; return it and where its reply is read.
-
-    make_room: whether all processes of a full box are ended, so that the child can be started.
-    """
-    reading, writing = os.pipe()
-    try:
-        child = with_room(os.fork) if make_room else os.fork()
-    except BaseException as error:
-        os.close(reading)
-        os.close(writing)
-        if isinstance(error, BlockingIOError):
-            raise RequestRefused("the box has no room for another process") from None
-        raise
-    if child == 0:
-        try:
-            os.close(reading)
-            signal.alarm(seconds)
-            become(root)
-            os.chdir("/")
-            try:
-                reply = work()
-            except RequestRefused as refusal:
-                reply = {"error": str(refusal)}
-            except OSError as error:
-                reply = {"error": error.strerror or str(error)}
-            except Exception as error:
-                reply = {"error": type(error).__name__}
-            left = json.dumps(reply).encode()
-            while left:
-                left = left[os.write(writing, left) :]
-        finally:
-            os._exit(0)
-    os.close(writing)
-    return child, reading
-
-
-def finish_as_user(child: int, reading: int) -> Request:
-    with os.fdopen(reading, "rb") as file:
-        data = file.read()
-    with contextlib.suppress(ChildProcessError):  # it was reaped before
-        os.waitpid(child, 0)
-    if not data:
-        raise RequestRefused("the operation took too long or used too much memory")
-    found: Request = json.loads(data)
-    return found
 
 
 def absolute(path: str) -> str:
@@ -312,23 +87,13 @@ def snapshot(request: Request) -> Request:
     def emit(data: bytes) -> None:
         send({"id": request["id"], "part": "data", "data": base64.b64encode(data).decode()})
 
-    processes = signal_all(signal.SIGSTOP)
+    processes = signal_all(signal.SIGSTOP) - count_launchers()
     try:
         packer = Packer(request["folders"], request["max_bytes"], request["max_entries"])
         reply = as_user(False, lambda: packer.pack(emit), request["seconds"], make_room=False)
     finally:
         signal_all(signal.SIGCONT)
     return dict(reply, processes=processes)
-
-
-def signal_all(number: signal.Signals) -> int:
-    """Send a signal to every process but this one, and return how many there are."""
-    reap()
-    try:
-        os.kill(-1, number)
-    except ProcessLookupError:
-        return 0
-    return sum(name.isdigit() and name != "1" for name in os.listdir("/proc"))
 
 
 RESTORING: Request = {}  # the child that unpacks an archive, from its first part to its last

@@ -107,6 +107,25 @@ def test_host_environment_and_files_do_not_reach_a_command(
     assert native.execute(native_box, "ls /mnt/lower /mnt/upper 2>/dev/null; true", 20).output == ""
 
 
+def test_command_survives_the_end_of_its_launcher(engine: WorkspaceEngine, box: Handle) -> None:
+    """A launcher is a process of the agent's user, so programs such as pkill may end it."""
+    result = engine.execute(box, "kill -9 $PPID; sleep 0.2; echo alive; exit 3", 20)
+    assert (result.exit_code, result.output, result.timed_out) == (3, "alive\n", False)
+    result = engine.execute(box, "kill -9 $PPID; sleep 300", 1)
+    assert (result.exit_code, result.timed_out) == (137, True)
+    assert engine.execute(box, "kill -9 -1; echo alive", 20).output == "alive\n"
+    assert engine.execute(box, "(sleep 0.2; kill -STOP $PPID) > /dev/null & echo alive", 20).output == "alive\n"
+    assert engine.execute(box, "kill -STOP $PPID; echo alive", 1).timed_out
+    assert engine.execute(box, "echo alive", 20).output == "alive\n"
+
+
+def test_agent_cannot_reach_its_launcher(engine: WorkspaceEngine, box: Handle) -> None:
+    for attack in ("ls /proc/$PPID/fd", "cat /proc/$PPID/environ", "head -c 1 /proc/$PPID/mem", "cat /proc/$PPID/maps"):
+        result = engine.execute(box, attack, 20)
+        assert result.exit_code != 0, attack
+        assert "denied" in result.output, attack
+
+
 def test_daemon_is_ended_before_scoring(engine: WorkspaceEngine, box: Handle) -> None:
     daemon = "import os, time\nfor _ in range(2):\n    if os.fork(): os._exit(0)\n    os.setsid()\ntime.sleep(999)\n"
     engine.write(box, {"daemon.py": daemon.encode()})

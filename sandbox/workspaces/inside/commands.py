@@ -1,0 +1,284 @@
+"""Commands of a box. Runs inside the box, in the driver and in its launchers."""
+
+# mypy: allow-any-generics
+
+import base64
+import contextlib
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import time
+
+from sandbox.workspaces.inside.files import CHUNK, RequestRefused
+from sandbox.workspaces.inside.processes import CONFIG, Request, become, with_room
+
+LENGTH = struct.Struct("=I")
+MESSAGE = 32 * 1024
+LAUNCHER_SECONDS = 10.0  # for the reply of a launcher
+MAX_DESCRIPTORS = 4096
+
+
+class Output:
+    """The first and the last bytes of what a command writes."""
+
+    def __init__(self, limit: int) -> None:
+        self.half = max(limit // 2, 1)
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self.half - len(self.head)
+        if room > 0:
+            self.head += data[:room]
+            data = data[room:]
+        self.tail += data
+        if len(self.tail) > 2 * self.half:
+            del self.tail[: -self.half]
+
+    def parts(self) -> tuple[bytes, bytes, int]:
+        tail = self.tail[-self.half :]
+        return bytes(self.head), bytes(tail), self.total - len(self.head) - len(tail)
+
+
+class Launcher:
+    """A process of the agent's user, or of root, that starts the shells of commands.
+
+    It does not copy its memory for each shell, as a fork of the driver would. The agent can end it: its shell is then a
+    child of the driver, and the next command gets another launcher.
+    """
+
+    def __init__(self, root: bool) -> None:
+        self.root = root
+        self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = with_room(os.fork)
+        if self.pid == 0:
+            try:
+                serve_orders(theirs, root)
+            finally:
+                os._exit(1)
+        theirs.close()
+        self.process = os.pidfd_open(self.pid)
+        self.orders.settimeout(LAUNCHER_SECONDS)
+
+    def start(self, request: Request, writing: int) -> int:
+        """Return the process id of a shell that writes to *writing*.
+
+        Raises ConnectionError if the launcher has ended, TimeoutError if it does not reply, OSError if the shell cannot
+        be started.
+        """
+        self.wake()
+        data = json.dumps({"command": request["command"], "environment": request.get("environment")}).encode()
+        socket.send_fds(self.orders, [LENGTH.pack(len(data))], [writing])
+        for start in range(0, len(data), MESSAGE):
+            self.orders.sendall(data[start : start + MESSAGE])
+        reply = self.receive()
+        if "error" in reply:
+            raise OSError(reply["errno"], reply["error"])
+        return int(reply["pid"])
+
+    def exit_code(self, shell: int) -> int:
+        """Return the exit code of a shell that has ended or was killed."""
+        self.wake()
+        try:
+            return int(self.receive()["code"])
+        except (ConnectionError, TimeoutError):
+            self.end()
+        try:
+            return os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1])
+        except ChildProcessError:  # the launcher ended between its wait and its reply
+            return -signal.SIGKILL
+
+    def receive(self) -> Request:
+        data = self.orders.recv(MESSAGE)
+        if not data:
+            raise ConnectionError("the launcher has ended")
+        reply: Request = json.loads(data)
+        return reply
+
+    def wake(self) -> None:
+        """Let the launcher go on if the agent has stopped it."""
+        self.signal(signal.SIGCONT)
+
+    def signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.process, number)
+
+    def has_ended(self) -> bool:
+        return bool(select.select([self.process], [], [], 0)[0])
+
+    def end(self) -> None:
+        """Kill the launcher and wait until its shell, if any, is a child of this process."""
+        LAUNCHERS.pop(self.root, None)
+        self.signal(signal.SIGKILL)
+        select.select([self.process], [], [])
+        os.close(self.process)
+        self.orders.close()
+
+
+LAUNCHERS: "dict[bool, Launcher]" = {}  # by whether its user is root
+
+
+def launch(request: Request, writing: int) -> "tuple[Launcher, int]":
+    """Start the shell of a command; return it with its launcher."""
+    root = bool(request.get("root"))
+    for _ in range(3):
+        if root not in LAUNCHERS:
+            LAUNCHERS[root] = Launcher(root)
+        launcher = LAUNCHERS[root]
+        try:
+            return launcher, with_room(lambda: launcher.start(request, writing))  # noqa: B023 - called at once
+        except ConnectionError:  # the agent has ended it
+            launcher.end()
+        except TimeoutError:  # it may have started the shell
+            launcher.end()
+            break
+        except OSError as error:
+            raise RequestRefused("the command cannot be started: " + (error.strerror or str(error))) from None
+    raise RequestRefused("the command cannot be started: the agent ends or stops the process that starts it")
+
+
+def count_launchers() -> int:
+    return sum(not launcher.has_ended() for launcher in LAUNCHERS.values())
+
+
+def serve_orders(orders: socket.socket, root: bool) -> None:
+    """Start shells until the driver ends. Runs in a launcher."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.closerange(3, orders.fileno())
+    os.closerange(orders.fileno() + 1, MAX_DESCRIPTORS)
+    with open("/proc/self/comm", "w") as file:
+        file.write("launcher")
+    become(root)
+    while True:
+        header, descriptors, _, _ = socket.recv_fds(orders, LENGTH.size, 1, socket.MSG_CMSG_CLOEXEC)
+        if not header:
+            return
+        left, data = LENGTH.unpack(header)[0], b""
+        while len(data) < left:
+            data += orders.recv(MESSAGE)
+        try:
+            shell = spawn(json.loads(data), descriptors[0])
+        except (OSError, ValueError) as error:
+            number = error.errno if isinstance(error, OSError) else errno.EINVAL
+            orders.send(json.dumps({"error": str(error), "errno": number}).encode())
+            continue
+        finally:
+            os.close(descriptors[0])
+        orders.send(json.dumps({"pid": shell}).encode())
+        code = os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1])
+        orders.send(json.dumps({"code": code}).encode())
+
+
+def spawn(order: Request, writing: int) -> int:
+    try:
+        os.chdir(CONFIG["workdir"])
+    except OSError:
+        os.chdir("/")
+    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+    environment = dict(os.environ, HOME="/tmp", USER="agent", SHELL=shell, TERM="dumb", LANG="C.UTF-8")  # noqa: S108
+    environment.update(order["environment"] or {})
+    return os.posix_spawn(
+        shell,
+        [shell, "-c", order["command"]],
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, writing, 1),
+            (os.POSIX_SPAWN_DUP2, writing, 2),
+        ],
+        setsid=True,
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
+    )
+
+
+def execute(request: Request) -> Request:
+    output = Output(CONFIG["output_kb"] * 1024)
+    reading, writing = os.pipe()
+    started = time.monotonic()
+    try:
+        try:
+            launcher, shell = launch(request, writing)
+        finally:
+            os.close(writing)
+        timed_out = follow(launcher, shell, reading, output, started + request["seconds"])
+        if timed_out:
+            end_session(shell)
+        code = launcher.exit_code(shell)
+        drain(reading, output)
+    finally:
+        os.close(reading)
+    head, tail, cut = output.parts()
+    return {
+        "exit_code": code if code >= 0 else 128 - code,
+        "head": base64.b64encode(head).decode(),
+        "tail": base64.b64encode(tail).decode(),
+        "cut": cut,
+        "timed_out": timed_out,
+        "ms": (time.monotonic() - started) * 1000,
+    }
+
+
+def follow(launcher: Launcher, shell: int, reading: int, output: Output, deadline: float) -> bool:
+    """Collect output until the shell ends; return whether its time ran out first."""
+    ended = launcher.orders.fileno()
+    adopted = -1
+    watched = [reading, ended]
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            ready = select.select(watched, [], [], left)[0]
+            if reading in ready:
+                data = os.read(reading, CHUNK)
+                output.add(data)
+                if not data:
+                    watched.remove(reading)
+            if ended in ready:
+                if adopted >= 0 or not launcher.has_ended():
+                    return False
+                try:
+                    adopted = os.pidfd_open(shell)  # a child of this process now
+                except ProcessLookupError:  # the launcher has waited for it before
+                    return False
+                watched[watched.index(ended)] = ended = adopted
+    finally:
+        if adopted >= 0:
+            os.close(adopted)
+
+
+def drain(reading: int, output: Output) -> None:
+    """Collect what is left in the pipe. Background processes may hold it open, so nothing is waited for."""
+    os.set_blocking(reading, False)
+    try:
+        for _ in range(64):
+            data = os.read(reading, CHUNK)
+            if not data:
+                return
+            output.add(data)
+    except BlockingIOError:
+        pass
+
+
+def end_session(leader: int) -> None:
+    """Kill the command's process group, and the other groups of its session."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == leader:
+                os.kill(int(name), signal.SIGKILL)
+        except OSError:
+            pass
+
+

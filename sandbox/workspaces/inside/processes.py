@@ -1,0 +1,120 @@
+"""Processes of a box: how they give up root, are started, and are ended. Runs inside the box, in the driver."""
+
+# mypy: allow-any-generics
+
+import contextlib
+import errno
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import TypeVar
+
+from sandbox.workspaces.inside.files import RequestRefused
+
+T = TypeVar("T")
+Request = dict  # as JSON
+CONFIG: Request = {}  # set by the driver
+FILE_SECONDS = 30
+
+
+def become(root: bool) -> None:
+    """Give up root permanently, unless *root*. Processes of the box are killed before the driver if memory is full."""
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    os.umask(0o022)
+    if not root:
+        os.setgroups([])
+        os.setgid(CONFIG["user"])
+        os.setuid(CONFIG["user"])
+
+
+def end_processes() -> None:
+    try:
+        os.kill(-1, signal.SIGKILL)  # all but this process
+    except ProcessLookupError:
+        pass
+    reap()
+
+
+def reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def with_room(start: Callable[[], T]) -> T:
+    """Call *start*, which starts a process. If the box is full, end all its processes and report it."""
+    try:
+        return start()
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.ENOMEM):
+            raise
+        end_processes()
+        raise RequestRefused("full") from None
+
+
+def as_user(root: bool, work: Callable[[], Request], seconds: int = FILE_SECONDS, make_room: bool = True) -> Request:
+    """Return what *work* returns in a child process of the agent's user (of root if *root*)."""
+    return finish_as_user(*start_as_user(root, work, seconds, make_room))
+
+
+def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_room: bool = True) -> "tuple[int, int]":
+    """Start a child that carries out *work*, for at most *seconds*; return it and where its reply is read.
+
+    make_room: whether all processes of a full box are ended, so that the child can be started.
+    """
+    reading, writing = os.pipe()
+    try:
+        child = with_room(os.fork) if make_room else os.fork()
+    except BaseException as error:
+        os.close(reading)
+        os.close(writing)
+        if isinstance(error, BlockingIOError):
+            raise RequestRefused("the box has no room for another process") from None
+        raise
+    if child == 0:
+        try:
+            os.close(reading)
+            signal.alarm(seconds)
+            become(root)
+            os.chdir("/")
+            try:
+                reply = work()
+            except RequestRefused as refusal:
+                reply = {"error": str(refusal)}
+            except OSError as error:
+                reply = {"error": error.strerror or str(error)}
+            except Exception as error:
+                reply = {"error": type(error).__name__}
+            left = json.dumps(reply).encode()
+            while left:
+                left = left[os.write(writing, left) :]
+        finally:
+            os._exit(0)
+    os.close(writing)
+    return child, reading
+
+
+def finish_as_user(child: int, reading: int) -> Request:
+    with os.fdopen(reading, "rb") as file:
+        data = file.read()
+    with contextlib.suppress(ChildProcessError):  # it was reaped before
+        os.waitpid(child, 0)
+    if not data:
+        raise RequestRefused("the operation took too long or used too much memory")
+    found: Request = json.loads(data)
+    return found
+
+
+def signal_all(number: signal.Signals) -> int:
+    """Send a signal to every process but this one, and return their number."""
+    reap()
+    try:
+        os.kill(-1, number)
+    except ProcessLookupError:
+        return 0
+    return sum(name.isdigit() and name != "1" for name in os.listdir("/proc"))
