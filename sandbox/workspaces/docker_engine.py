@@ -30,6 +30,7 @@ from sandbox.workspaces.docker_api import (
 from sandbox.workspaces.driven import (
     DriverWorkspaces,
     driver_arguments,
+    driver_environment,
     lost,
     not_started,
     total_memory_mb,
@@ -132,7 +133,7 @@ class DockerWorkspaces(DriverWorkspaces):
                     stdin_open=True,
                     detach=True,  # keeps stdin open when a connection ends (no StdinOnce)
                     working_dir="/",
-                    environment=environment,
+                    environment={**environment, **driver_environment()},
                     hostname="workspace",
                     labels={**labels, LABEL: "box"},
                     host_config=api.create_host_config(

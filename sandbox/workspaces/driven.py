@@ -27,6 +27,7 @@ from sandbox.workspaces.base import (
 )
 from sandbox.workspaces.connection import Connection
 
+_SOURCE = "LLMEVAL_DRIVER"
 _TMP_MB = 64
 _VERIFY_MB = 64
 _START_S = 60.0
@@ -39,9 +40,17 @@ _SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
 
 
 def driver_arguments(spec: BoxSpec, generation: str) -> list[str]:
-    """Return the arguments with which Python runs the driver."""
-    program = f"{driver_source()}main(sys.argv[1])\n"
+    """Return the arguments with which Python runs the driver, if it has the variables of `driver_environment`.
+
+    Each process of the box can read the arguments of the driver, so they are short.
+    """
+    program = f"import os, sys; exec(os.environ.pop({_SOURCE!r})); main(sys.argv[1])"
     return ["-I", "-S", "-c", program, driver_config(spec, generation)]
+
+
+def driver_environment() -> dict[str, str]:
+    """Return the variables that the driver needs at its start. They are not passed on to commands."""
+    return {_SOURCE: driver_source()}
 
 
 def driver_config(spec: BoxSpec, generation: str, **more: int) -> str:

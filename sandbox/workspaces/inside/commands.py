@@ -18,7 +18,8 @@ from sandbox.workspaces.inside.processes import CONFIG, Request, become, with_ro
 
 LENGTH = struct.Struct("=I")
 MESSAGE = 32 * 1024
-LAUNCHER_SECONDS = 10.0  # for the reply of a launcher
+LAUNCHER_SECONDS = 10  # for the reply of a launcher
+ATTEMPTS = 3
 MAX_DESCRIPTORS = 4096
 
 
@@ -64,7 +65,7 @@ class Launcher:
                 os._exit(1)
         theirs.close()
         self.process = os.pidfd_open(self.pid)
-        self.orders.settimeout(LAUNCHER_SECONDS)
+        self.orders.settimeout(1.0)
 
     def start(self, request: Request, writing: int) -> int:
         """Return the process id of a shell that writes to *writing*.
@@ -72,8 +73,8 @@ class Launcher:
         Raises ConnectionError if the launcher has ended, TimeoutError if it does not reply, OSError if the shell cannot
         be started.
         """
-        self.wake()
         data = json.dumps({"command": request["command"], "environment": request.get("environment")}).encode()
+        self.wake()
         socket.send_fds(self.orders, [LENGTH.pack(len(data))], [writing])
         for start in range(0, len(data), MESSAGE):
             self.orders.sendall(data[start : start + MESSAGE])
@@ -82,24 +83,16 @@ class Launcher:
             raise OSError(reply["errno"], reply["error"])
         return int(reply["pid"])
 
-    def exit_code(self, shell: int) -> int:
-        """Return the exit code of a shell that has ended or was killed."""
-        self.wake()
-        try:
-            return int(self.receive()["code"])
-        except (ConnectionError, TimeoutError):
-            self.end()
-        try:
-            return os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1])
-        except ChildProcessError:  # the launcher ended between its wait and its reply
-            return -signal.SIGKILL
-
     def receive(self) -> Request:
-        data = self.orders.recv(MESSAGE)
-        if not data:
-            raise ConnectionError("the launcher has ended")
-        reply: Request = json.loads(data)
-        return reply
+        for _ in range(LAUNCHER_SECONDS):
+            self.wake()
+            with contextlib.suppress(TimeoutError):
+                data = self.orders.recv(MESSAGE)
+                if not data:
+                    raise ConnectionError("the launcher has ended")
+                reply: Request = json.loads(data)
+                return reply
+        raise TimeoutError("the launcher does not reply")
 
     def wake(self) -> None:
         """Let the launcher go on if the agent has stopped it."""
@@ -114,33 +107,91 @@ class Launcher:
 
     def end(self) -> None:
         """Kill the launcher and wait until its shell, if any, is a child of this process."""
-        LAUNCHERS.pop(self.root, None)
-        self.signal(signal.SIGKILL)
-        select.select([self.process], [], [])
-        os.close(self.process)
-        self.orders.close()
+        if LAUNCHERS.pop(self.root, None) is self:
+            self.signal(signal.SIGKILL)
+            select.select([self.process], [], [])
+            os.close(self.process)
+            self.orders.close()
 
 
 LAUNCHERS: "dict[bool, Launcher]" = {}  # by whether its user is root
 
 
-def launch(request: Request, writing: int) -> "tuple[Launcher, int]":
-    """Start the shell of a command; return it with its launcher."""
+class Shell:
+    """The shell of a command: a child of its launcher or, if that has ended, of the driver."""
+
+    def __init__(self, pid: int, launcher: "Launcher | None") -> None:
+        self.pid = pid
+        self.launcher = launcher
+        self.process = -1  # of an adopted shell
+        if launcher is None:
+            self.adopt()
+
+    def fileno(self) -> int:
+        """Return what can be read when the shell, or its launcher, has ended."""
+        return self.process if self.launcher is None else self.launcher.orders.fileno()
+
+    def has_ended(self) -> bool:
+        """Return whether the shell has ended, when `fileno` can be read."""
+        if self.launcher is None or self.launcher.orders.recv(1, socket.MSG_PEEK):
+            return True
+        self.adopt()
+        return self.process < 0
+
+    def adopt(self) -> None:
+        """End the launcher, so that the shell is a child of this process."""
+        if self.launcher is not None:
+            self.launcher.end()
+            self.launcher = None
+        with contextlib.suppress(ProcessLookupError):  # the launcher has waited for the shell before
+            self.process = os.pidfd_open(self.pid)
+
+    def wait(self) -> int:
+        """Return the exit code of the shell, which has ended or was killed."""
+        if self.launcher is not None:
+            try:
+                return int(self.launcher.receive()["code"])
+            except OSError:  # it has ended, or does not reply
+                self.adopt()
+        try:
+            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:  # the launcher ended between its wait and its reply
+            return -signal.SIGKILL
+        finally:
+            if self.process >= 0:
+                os.close(self.process)
+
+
+def launch(request: Request, writing: int) -> Shell:
+    """Start the shell of a command."""
     root = bool(request.get("root"))
-    for _ in range(3):
+    for _ in range(ATTEMPTS):
+        since = time.clock_gettime(time.CLOCK_BOOTTIME)
         if root not in LAUNCHERS:
             LAUNCHERS[root] = Launcher(root)
         launcher = LAUNCHERS[root]
         try:
-            return launcher, with_room(lambda: launcher.start(request, writing))  # noqa: B023 - called at once
-        except ConnectionError:  # the agent has ended it
+            return Shell(with_room(lambda: launcher.start(request, writing)), launcher)  # noqa: B023 - called at once
+        except (ConnectionError, TimeoutError):  # the agent has ended or stopped it
             launcher.end()
-        except TimeoutError:  # it may have started the shell
-            launcher.end()
-            break
+            shell = find_adopted(since)
+            if shell is not None:
+                return shell
         except OSError as error:
             raise RequestRefused("the command cannot be started: " + (error.strerror or str(error))) from None
     raise RequestRefused("the command cannot be started: the agent ends or stops the process that starts it")
+
+
+def find_adopted(since: float) -> "Shell | None":
+    """Return the shell that an ended launcher has started: a child of this process that leads a session."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    for name in sorted(filter(str.isdigit, os.listdir("/proc")), key=int, reverse=True):
+        with contextlib.suppress(OSError), open("/proc/" + name + "/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+            parent, session, started = int(fields[1]), int(fields[3]), int(fields[19])
+            if parent == os.getpid() and session == int(name) and (started + 1) / ticks >= since:
+                return Shell(int(name), None)
+    return None
 
 
 def count_launchers() -> int:
@@ -205,13 +256,13 @@ def execute(request: Request) -> Request:
     started = time.monotonic()
     try:
         try:
-            launcher, shell = launch(request, writing)
+            shell = launch(request, writing)
         finally:
             os.close(writing)
-        timed_out = follow(launcher, shell, reading, output, started + request["seconds"])
+        timed_out = follow(shell, reading, output, started + request["seconds"])
         if timed_out:
-            end_session(shell)
-        code = launcher.exit_code(shell)
+            end_session(shell.pid)
+        code = shell.wait()
         drain(reading, output)
     finally:
         os.close(reading)
@@ -226,33 +277,21 @@ def execute(request: Request) -> Request:
     }
 
 
-def follow(launcher: Launcher, shell: int, reading: int, output: Output, deadline: float) -> bool:
+def follow(shell: Shell, reading: int, output: Output, deadline: float) -> bool:
     """Collect output until the shell ends; return whether its time ran out first."""
-    ended = launcher.orders.fileno()
-    adopted = -1
-    watched = [reading, ended]
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return True
-            ready = select.select(watched, [], [], left)[0]
-            if reading in ready:
-                data = os.read(reading, CHUNK)
-                output.add(data)
-                if not data:
-                    watched.remove(reading)
-            if ended in ready:
-                if adopted >= 0 or not launcher.has_ended():
-                    return False
-                try:
-                    adopted = os.pidfd_open(shell)  # a child of this process now
-                except ProcessLookupError:  # the launcher has waited for it before
-                    return False
-                watched[watched.index(ended)] = ended = adopted
-    finally:
-        if adopted >= 0:
-            os.close(adopted)
+    watched: "list[int | Shell]" = [reading, shell]
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return True
+        ready = select.select(watched, [], [], left)[0]
+        if reading in ready:
+            data = os.read(reading, CHUNK)
+            output.add(data)
+            if not data:
+                watched.remove(reading)
+        if shell in ready and shell.has_ended():
+            return False
 
 
 def drain(reading: int, output: Output) -> None:
