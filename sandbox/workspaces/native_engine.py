@@ -45,7 +45,7 @@ class NativeWorkspaces(DriverWorkspaces):
         """folder: where the files of images and the sockets of boxes are kept; only root may enter it."""
         self._roots = RootCache(folder / "images")
         self._boxes = folder / "boxes"
-        self._zygote = BoxZygote()
+        self.zygote = BoxZygote()
 
     def check(self, image: str = "") -> None:
         if problem := missing_protection():
@@ -111,7 +111,7 @@ class NativeWorkspaces(DriverWorkspaces):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, _folder_descriptor(state) as folder:
             listener.bind(f"/proc/self/fd/{folder}/socket")
             listener.listen(64)
-            if reason := self._zygote.start_box(plan, listener):
+            if reason := self.zygote.start_box(plan, listener):
                 raise not_started(image, reason)
 
     def connect(self, handle: Handle, *, start: bool = False) -> Connection:
@@ -177,7 +177,7 @@ def _make_state(boxes: Path) -> tuple[Path, int]:
     boxes.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (boxes.parent / ".users").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        taken = {name[:_SLOT_DIGITS] for name in os.listdir(boxes)}
+        taken = {other.name[:_SLOT_DIGITS] for other in boxes.iterdir()}
         slot = next(slot for slot in range(16**_SLOT_DIGITS) if f"{slot:0{_SLOT_DIGITS}x}" not in taken)
         state = boxes / f"{slot:0{_SLOT_DIGITS}x}{uuid4().hex}"
         state.mkdir(mode=0o700)

@@ -28,6 +28,11 @@ class BoxZygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
+    @property
+    def pid(self) -> int:
+        """Process id, 0 before the first box."""
+        return self._process.pid if self._process else 0
+
     def start_box(self, plan: BoxPlan, listener: socket.socket) -> str:
         """Start a box whose driver accepts connections from *listener*. Return why it failed, "" if the driver runs.
 

@@ -41,18 +41,14 @@ def keep(listener: int, plan_socket: int, run_driver: Callable[[str], None], box
         os._exit(0)
 
 
-def _try_start(
-    plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes
-) -> tuple[int, bytes]:
+def _try_start(plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes) -> tuple[int, bytes]:
     try:
         return _start(plan, listener, run_driver, box_filter)
     except BaseException as error:
         return 0, f"{type(error).__name__}: {error}"[:_FAULT_BYTES].encode()
 
 
-def _start(
-    plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes
-) -> tuple[int, bytes]:
+def _start(plan: BoxPlan, listener: int, run_driver: Callable[[str], None], box_filter: bytes) -> tuple[int, bytes]:
     """Start the first process of the box. Return its id, and why it failed."""
     join = cgroups.make_box_group(plan["name"], plan["groups"], plan["memory"], plan["processes"], plan["cpus"])
     faults, fault = os.pipe()
@@ -78,9 +74,7 @@ def _start(
     return pid, found[:_FAULT_BYTES]
 
 
-def _become_first(
-    plan: BoxPlan, descriptors: list[int], run_driver: Callable[[str], None], box_filter: bytes
-) -> None:
+def _become_first(plan: BoxPlan, descriptors: list[int], run_driver: Callable[[str], None], box_filter: bytes) -> None:
     try:
         *join, listener, fault, go = [_above(fd) for fd in descriptors]
         for fd, low in ((listener, LISTEN_FD), (fault, FAULT_FD), (go, GO_FD)):

@@ -279,7 +279,7 @@ def execute(request: Request) -> Request:
 
 def follow(shell: Shell, reading: int, output: Output, deadline: float) -> bool:
     """Collect output until the shell ends; return whether its time ran out first."""
-    watched: "list[int | Shell]" = [reading, shell]
+    watched: list[int | Shell] = [reading, shell]
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -319,5 +319,3 @@ def end_session(leader: int) -> None:
                 os.kill(int(name), signal.SIGKILL)
         except OSError:
             pass
-
-

@@ -142,13 +142,8 @@ class Decompressed:
         return bytes(data)
 
 
-def too_large(max_bytes: int, path: str = "", size: int = 0) -> RequestRefused:
-    named = "; %s alone has %.1f MB" % (path, size / 2**20) if size > max_bytes else ""
-    return RequestRefused("the files have more than %d MB%s" % (max_bytes // 2**20, named))
-
-
-class Packer:
-    """Writes the folders of the agent to an archive. Counts the length of files, so that sparse ones cannot be huge."""
+class Archive:
+    """Folders that are packed or unpacked. Counts the length of files, so that sparse ones cannot be huge."""
 
     def __init__(self, folders: Sequence[str], max_bytes: int, max_entries: int) -> None:
         self.folders = folders
@@ -156,6 +151,24 @@ class Packer:
         self.max_entries = max_entries
         self.bytes = 0
         self.entries = 0
+
+    def count_entry(self) -> None:
+        self.entries += 1
+        if self.entries > self.max_entries:
+            raise RequestRefused("there are more than %d files and folders" % self.max_entries)
+
+    def count_bytes(self, size: int, path: str) -> None:
+        self.bytes += size
+        if self.bytes > self.max_bytes:
+            named = "; %s alone has %.1f MB" % (path, size / 2**20) if size > self.max_bytes else ""
+            raise RequestRefused("the files have more than %d MB%s" % (self.max_bytes // 2**20, named))
+
+
+class Packer(Archive):
+    """Writes the folders of the agent to an archive."""
+
+    def __init__(self, folders: Sequence[str], max_bytes: int, max_entries: int) -> None:
+        super().__init__(folders, max_bytes, max_entries)
         self.left_out: list = []
         self.links: dict = {}  # device and inode -> name of the first member
         self.unlocked: list = []  # folders that their owner may not enter, with their mode
@@ -188,9 +201,7 @@ class Packer:
         if facts.st_uid != os.getuid() and not top:
             self.left_out.append(ascii(path))
             return []
-        self.entries += 1
-        if self.entries > self.max_entries:
-            raise RequestRefused("there are more than %d files and folders" % self.max_entries)
+        self.count_entry()
         member = archive.tarinfo(name)
         member.mode, member.mtime = stat.S_IMODE(facts.st_mode), facts.st_mtime
         member.uid, member.gid = facts.st_uid, facts.st_gid
@@ -219,9 +230,7 @@ class Packer:
             member.type, member.linkname = LNKTYPE, first
             archive.addfile(member)
             return
-        self.bytes += facts.st_size
-        if self.bytes > self.max_bytes:
-            raise too_large(self.max_bytes, ascii(path), facts.st_size)
+        self.count_bytes(facts.st_size, ascii(path))
         mode = stat.S_IMODE(facts.st_mode)
         if not mode & 0o400:
             os.chmod(path, mode | 0o400)  # the agent's processes are stopped, so nothing sees it
@@ -235,15 +244,11 @@ class Packer:
             archive.addfile(member, file)
 
 
-class Unpacker:
+class Unpacker(Archive):
     """Makes the entries of an archive in folders that are empty."""
 
     def __init__(self, folders: Sequence[str], max_bytes: int, max_entries: int) -> None:
-        self.folders = folders
-        self.max_bytes = max_bytes
-        self.max_entries = max_entries
-        self.bytes = 0
-        self.entries = 0
+        super().__init__(folders, max_bytes, max_entries)
         self.made: dict = {}  # name -> path of each folder
         self.files: dict = {}  # name -> path of each regular file
         self.after: list = []  # folders with the mode and time that they get at the end
@@ -264,9 +269,7 @@ class Unpacker:
         return {"bytes": self.bytes, "entries": self.entries}
 
     def add(self, archive: "tarfile.TarFile", member: "tarfile.TarInfo") -> None:
-        self.entries += 1
-        if self.entries > self.max_entries:
-            raise RequestRefused("the snapshot has more than %d entries" % self.max_entries)
+        self.count_entry()
         name = member.name
         path = self.path_of(name)
         mode, times = member.mode & 0o7777, (member.mtime, member.mtime)
@@ -309,9 +312,7 @@ class Unpacker:
         return os.path.join(self.made[above], last)
 
     def write(self, archive: "tarfile.TarFile", member: "tarfile.TarInfo", path: str) -> None:
-        self.bytes += member.size
-        if self.bytes > self.max_bytes:
-            raise too_large(self.max_bytes)
+        self.count_bytes(member.size, ascii(path))
         source = archive.extractfile(member)
         assert source is not None
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -1,5 +1,6 @@
 """Attacks of an agent on its box, on both engines: what must fail, and that the box answers afterwards."""
 
+import io
 import os
 import signal
 import subprocess
@@ -166,6 +167,62 @@ def test_boxes_do_not_share_users(native: WorkspaceEngine, native_box: Handle) -
         maps = {native.execute(handle, "cat /proc/self/uid_map", 20).output for handle in (native_box, other)}
         assert len(maps) == 2
         assert " 0 " not in " ".join(" ".join(line.split()[1:2]) for text in maps for line in text.splitlines())
+    finally:
+        native.close(other)
+
+
+def test_one_box_finds_nothing_of_another_or_of_the_host_in_its_driver(native: WorkspaceEngine) -> None:
+    """Drivers are forks of one process. A script of tests runs as root of its box and may read its driver's memory."""
+    first = native.open(BoxSpec(image=containers.image(), limits=LIMITS, verify=True))
+    secret = "f1rst" + "secret"
+    native.execute(first, f"echo {secret}", 5, root=True)
+    second = native.open(BoxSpec(image=containers.image(), limits=LIMITS, verify=True))
+    try:
+        native.write(second, {"/verify/scan.py": _SCAN}, root=True)
+        wanted = ["host", secret[::-1], first.generation[::-1], second.generation[::-1], os.environ["PATH"][::-1]]
+        found = native.execute(second, f"python3 /verify/scan.py {' '.join(wanted)}", 20, root=True)
+        assert found.output.split() == ["0", "0", "0", "1", "0"], found.output
+        arguments = native.execute(second, "tr '\\0' ' ' < /proc/1/cmdline", 5).output.split()
+        assert arguments == ["llmeval-workspace"]
+    finally:
+        native.close(first)
+        native.close(second)
+
+
+# Whether each argument, reversed so that it is not in the request, is in the memory of process 1.
+_SCAN = b"""
+import sys
+found = set()
+with open("/proc/1/maps") as maps, open("/proc/1/mem", "rb", 0) as memory:
+    for line in maps:
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if " rw" in line:
+            memory.seek(start)
+            data = memory.read(end - start)
+            found |= {word for word in sys.argv[2:] if word[::-1].encode() in data}
+print("0", *(int(word in found) for word in sys.argv[2:]))
+"""
+
+
+def test_driver_imports_nothing_from_its_box(native: WorkspaceEngine, native_box: Handle) -> None:
+    """Taking a snapshot needs tarfile, and a name that is not ASCII an encoding. Both are loaded before."""
+    for name in ("tarfile", "encodings", "zlib"):
+        native.write(native_box, {f"/tmp/{name}.py": b"open('/tmp/imported', 'w')", f"{name}.py": b"1/0"})
+    native.write(native_box, {"/app/\u00fc\u4e2d.txt": b"1"})
+    facts = native.snapshot(native_box, "/app", io.BytesIO(), 4)
+    assert (facts.processes, list(facts.left_out)) == (0, [])
+    assert native.execute(native_box, "ls /tmp/imported", 5).exit_code != 0
+
+
+def test_boxes_outlive_their_zygote_and_the_next_box_gets_another(native: WorkspaceEngine, native_box: Handle) -> None:
+    assert isinstance(native, NativeWorkspaces)
+    native.execute(native_box, "echo kept > file", 5)
+    os.kill(native.zygote.pid, signal.SIGKILL)
+    wait_until(lambda: not Path(f"/proc/{native.zygote.pid}/exe").exists())
+    other = native.open(BoxSpec(image=containers.image(), limits=LIMITS))
+    try:
+        assert native.execute(other, "echo alive", 5).output == "alive\n"
+        assert native.execute(native_box, "cat file", 5).output == "kept\n"
     finally:
         native.close(other)
 
