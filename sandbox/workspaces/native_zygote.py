@@ -66,7 +66,7 @@ class BoxZygote:
         with theirs:
             self._process = subprocess.Popen(
                 [interpreter(), "-I", "-S", "-X", "utf8", "-c", _PROGRAM, str(ENGINE.parent)],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={},

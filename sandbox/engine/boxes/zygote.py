@@ -39,7 +39,7 @@ def main() -> None:
             os._exit(0)
         if os.fork() == 0:
             control.close()
-            keeper.keep(*descriptors, run_driver, box_filter)
+            keeper.keep(descriptors[0], descriptors[1], run_driver, box_filter)
         for descriptor in descriptors:
             os.close(descriptor)
 
