@@ -217,8 +217,9 @@ def test_driver_imports_nothing_from_its_box(native: WorkspaceEngine, native_box
 def test_boxes_outlive_their_zygote_and_the_next_box_gets_another(native: WorkspaceEngine, native_box: Handle) -> None:
     assert isinstance(native, NativeWorkspaces)
     native.execute(native_box, "echo kept > file", 5)
+    status = Path(f"/proc/{native.zygote.pid}/status")
     os.kill(native.zygote.pid, signal.SIGKILL)
-    wait_until(lambda: not Path(f"/proc/{native.zygote.pid}/exe").exists())
+    wait_until(lambda: "State:\tZ" in status.read_text())  # its socket is closed
     other = native.open(BoxSpec(image=containers.image(), limits=LIMITS))
     try:
         assert native.execute(other, "echo alive", 5).output == "alive\n"
