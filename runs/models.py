@@ -419,7 +419,7 @@ class EpisodeCheckpoint(models.Model):
     run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="checkpoints")
     case = models.ForeignKey(Case, models.CASCADE, related_name="+")
     attempt = models.PositiveSmallIntegerField(default=1)
-    state = OrderedJSONField(default=dict)
+    state = LargeJSONField(default=dict)
     totals = OrderedJSONField(default=dict)
     updated_at = models.DateTimeField(auto_now=True, db_index=True)
 
@@ -428,6 +428,10 @@ class EpisodeCheckpoint(models.Model):
 
     def __str__(self) -> str:
         return f"checkpoint of case {self.case_id}, attempt {self.attempt}"
+
+    def file_stem(self) -> str:
+        """Return the beginning of the name of the file that holds a large `state`."""
+        return f"checkpoints/{self.run_model_id}/{self.case_id}-{self.attempt}"
 
 
 class EpisodeSession(Leased):
@@ -445,18 +449,16 @@ class EpisodeSession(Leased):
     attempt = models.PositiveIntegerField(default=1)
     model = models.CharField(max_length=120, blank=True, help_text="Label that the trainer gave its policy.")
     roles = OrderedJSONField(default=dict, help_text="Role -> names of registered models.")
-    state = OrderedJSONField(default=dict)
-    calls = OrderedJSONField(default=list)
-    recordings = OrderedJSONField(
-        default=list, help_text="Replies of role models in an earlier episode, to be replayed."
-    )
+    state = LargeJSONField(default=dict)
+    calls = LargeJSONField(default=list)
+    recordings = LargeJSONField(default=list, help_text="Replies of role models in an earlier episode, to be replayed.")
     usage = OrderedJSONField(default=list, help_text="Token counts of each step; null if the trainer sent none.")
-    tokens = OrderedJSONField(
+    tokens = LargeJSONField(
         default=list, help_text="Token ids and log-probabilities of each step; null if the trainer sent none."
     )
     group = models.CharField(max_length=32, blank=True, help_text="Id that the episodes of one group of a batch share.")
     revision = models.PositiveIntegerField(default=0)
-    last_answer = OrderedJSONField(null=True, help_text="Answer to the latest step or finish, for repeated requests.")
+    last_answer = LargeJSONField(null=True, help_text="Answer to the latest step or finish, for repeated requests.")
     pending = OrderedJSONField(
         null=True, help_text="Turn and request of the step that is executed, and its error if it has failed."
     )
@@ -473,3 +475,7 @@ class EpisodeSession(Leased):
 
     def __str__(self) -> str:
         return f"episode {self.id}"
+
+    def file_stem(self) -> str:
+        """Return the beginning of the names of the files that hold its large values."""
+        return f"episodes/{self.id.hex[:2]}/{self.id.hex}"

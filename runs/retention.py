@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hub.common import leases
-from hub.common.fields import delete_files, file_names, length_of
+from hub.common.fields import length_of, unused_files_deleted
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
 from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, ModelCall, Response, Run
@@ -30,7 +30,7 @@ from sandbox.workspaces.snapshots import remove_snapshots
 BATCH = 500
 _RESPONSE_TEXTS = ("messages", "text", "reason")
 _CALL_TEXTS = ("message", "usage")
-_EPISODE_TEXTS = ("state", "calls", "recordings")
+_EPISODE_TEXTS = ("state", "calls", "recordings", "tokens", "last_answer")
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -175,12 +175,8 @@ def _remove(rows: QuerySet[Row]) -> None:
 
 def _delete(rows: QuerySet[Row]) -> int:
     """Delete *rows* and, once that is committed, their files. Return the number of deleted rows."""
-    with transaction.atomic():
-        names = file_names(rows)
-        deleted = rows.only("pk").delete()[0]  # without reading large values
-        if names:
-            transaction.on_commit(lambda: delete_files(names))
-    return deleted
+    with transaction.atomic(), unused_files_deleted(rows):
+        return rows.only("pk").delete()[0]  # without reading large values
 
 
 def _length(model: type[models.Model], columns: tuple[str, ...]) -> models.expressions.Combinable:

@@ -4,13 +4,14 @@ import gzip
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol, cast
 
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
-from django.db import models
+from django.db import models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Transform
 from django.db.models.fields.json import KeyTextTransform
@@ -22,6 +23,7 @@ from hub.common.folder_storage import may_pass
 logger = logging.getLogger(__name__)
 
 _REFERENCE = '{"$file":'  # the text of a value that is in a file begins with it
+_REFERENCE_LENGTH = 1000  # no reference is longer
 _FOLDER = "transcripts"
 
 
@@ -85,12 +87,17 @@ class LargeJSONField(OrderedJSONField):
 
     The file is compressed and lies in the storage of archives. The column then has a reference: the name of the file,
     the digest and the length of the text. Whoever reads the row gets the value itself, or ContentUnavailable. The name
-    of the file begins with `file_stem()` of the row, so a write that is repeated replaces its file. Values given to
-    `QuerySet.update` stay in the column. Code that deletes rows passes their `file_names` to `delete_files`.
+    of the file begins with `file_stem()` of the row, so a write that is repeated replaces its file.
+
+    Values given to `QuerySet.update` stay in the column; `update_row` moves them into files. Code that deletes or
+    replaces rows does so within `unused_files_deleted`.
     """
 
     def pre_save(self, model_instance: models.Model, add: bool) -> object:
-        value = super().pre_save(model_instance, add)
+        return self.stored_value(model_instance, super().pre_save(model_instance, add))
+
+    def stored_value(self, model_instance: models.Model, value: object) -> object:
+        """Return what the column has for *value*. Writes a file if it is large. Raises ContentUnavailable."""
         if value is None or hasattr(value, "resolve_expression"):
             return value
         text = _to_text(value)
@@ -164,24 +171,65 @@ def length_of(model: type[models.Model], column: str) -> models.expressions.Comb
     return models.Case(in_file, default=length, output_field=models.IntegerField())
 
 
+def _large_fields(model: type[models.Model]) -> list[LargeJSONField]:
+    return [field for field in model._meta.concrete_fields if isinstance(field, LargeJSONField)]
+
+
 def file_names(rows: models.QuerySet[models.Model]) -> list[str]:
     """Return the names of the files that *rows* refer to."""
-    names = []
-    for field in rows.model._meta.concrete_fields:
-        if isinstance(field, LargeJSONField):
-            found = _with_files(rows, field.name).values_list("reference", flat=True)
-            names += [json.loads(reference)["$file"] for reference in found]
-    return names
+    columns = [field.name for field in _large_fields(rows.model)]
+    beginnings = {f"beginning_{name}": Substr(_as_text(name), 1, _REFERENCE_LENGTH) for name in columns}
+    in_file = models.Q()
+    for beginning in beginnings:
+        in_file |= models.Q(**{f"{beginning}__startswith": _REFERENCE})
+    found = rows.order_by().annotate(**beginnings).filter(in_file).values_list(*beginnings) if columns else []
+    return [_name(text) for texts in found for text in texts if text and text.startswith(_REFERENCE)]
 
 
-def rows_with_files(rows: models.QuerySet[models.Model], column: str) -> list[object]:
-    """Return the keys of the *rows* whose value of *column* is in a file."""
-    return list(_with_files(rows, column).values_list("pk", flat=True))
+def _name(reference: str) -> str:
+    return str(json.loads(reference)["$file"])
 
 
-def _with_files(rows: models.QuerySet[models.Model], column: str) -> models.QuerySet[models.Model]:
-    annotated: models.QuerySet[models.Model] = rows.order_by().annotate(reference=_as_text(column))
-    return annotated.filter(reference__startswith=_REFERENCE)
+def move_into_rows(rows: models.QuerySet[models.Model], column: str) -> None:
+    """Store the values of *column* that are in files in the rows, as releases without files read them.
+
+    The files are left.
+    """
+    annotated = rows.order_by().annotate(reference=_as_text(column)).filter(reference__startswith=_REFERENCE)
+    for pk in list(annotated.values_list("pk", flat=True)):
+        row = rows.only(column).get(pk=pk)
+        rows.filter(pk=pk).update(**{column: getattr(row, column)})
+
+
+@contextmanager
+def unused_files_deleted(rows: models.QuerySet[models.Model]) -> Iterator[None]:
+    """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it."""
+    before = file_names(rows)
+    yield
+    if before:
+        transaction.on_commit(lambda: _delete_unused(before, rows))
+
+
+def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: Mapping[str, object]) -> bool:
+    """Update *row*, if it is among *rows*, as `QuerySet.update` does, with large values in files.
+
+    Returns whether it was. The files of its earlier values are then deleted, and otherwise those that were written.
+    Raises ContentUnavailable; nothing is then changed.
+    """
+    large = {field.name: field for field in _large_fields(type(row)) if field.name in changes}
+    stored = {name: field.stored_value(row, changes[name]) for name, field in large.items()}
+    written = [_name(value) for value in stored.values() if isinstance(value, _Reference)]
+    current = type(row)._default_manager.filter(pk=row.pk)
+    with unused_files_deleted(current):
+        updated = bool(rows.filter(pk=row.pk).update(**{**changes, **stored}))
+    if written and not updated:
+        _delete_unused(written, current)
+    return updated
+
+
+def _delete_unused(names: Iterable[str], rows: models.QuerySet[models.Model]) -> None:
+    used = set(file_names(rows.all()))
+    delete_files(name for name in names if name not in used)
 
 
 def delete_files(names: Iterable[str]) -> None:

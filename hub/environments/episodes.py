@@ -11,13 +11,11 @@ from typing import TypedDict, cast
 
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
-from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions, Services, Turn
+from hub.harnesses.base import MAX_STATE_BYTES, EpisodeContext, HarnessError, HarnessOptions, Services, Turn
 from hub.protocols.calls import CallKey, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool, text_of
 from hub.scorers.base import Submission
-
-MAX_STATE_BYTES = 1024 * 1024
 
 
 class EpisodeState(TypedDict, total=False):
@@ -198,8 +196,10 @@ class Episode:
         except (TypeError, ValueError) as error:
             raise HarnessError(f"The environment's state is not JSON: {error}.") from None
         if size > MAX_STATE_BYTES:
+            after = f"turn {self.turns}" if self.turns else "the reset"
             raise HarnessError(
-                f"The environment's state is {size:,} bytes as JSON; at most {MAX_STATE_BYTES:,} are allowed."
+                f"The state of the harness {self.environment.harness.type} after {after} is {size:,} bytes as JSON; at "
+                f"most {MAX_STATE_BYTES:,} are allowed. Keep less in it, for example files in `reads` instead."
             )
         self.state["harness"] = turn.state
         if turn.new_conversation:

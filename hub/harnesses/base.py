@@ -13,6 +13,8 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool
 from sandbox.client.pool import Pool
 
+MAX_STATE_BYTES = 16 * 1024 * 1024  # of the state of a harness, as JSON
+
 
 class HarnessOptions(BaseModel):
     """Keys of `harness:` in environment.yaml besides `type`; unknown keys are errors.

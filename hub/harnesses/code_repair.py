@@ -20,7 +20,7 @@ from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
 
 MAX_FILES = 200
-MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state of an episode is limited to a megabyte
+MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state, with all of them, is stored after each step
 Files = dict[str, JSON]  # path -> text, or {"b64": ...}
 
 

@@ -8,14 +8,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from django.db import InterfaceError, OperationalError, connection, connections, transaction
+from django.db.models import Q, QuerySet
 
-from hub.common.fields import delete_files, file_names
+from hub.common.fields import unused_files_deleted
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.leases import LeaseLost
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+_Attempt = TypeVar("_Attempt", Response, EpisodeCheckpoint)
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
@@ -277,12 +279,13 @@ def _remove_snapshots(folder: str) -> None:
 def _store_turns(rows: Sequence[EpisodeCheckpoint]) -> None:
     """Store the latest of the *rows* of each episode."""
     latest = {(row.run_model_id, row.case_id, row.attempt): row for row in rows}
-    EpisodeCheckpoint.objects.bulk_create(
-        latest.values(),
-        update_conflicts=True,
-        unique_fields=["run_model", "case", "attempt"],
-        update_fields=["state", "totals", "updated_at"],
-    )
+    with unused_files_deleted(_rows_of(EpisodeCheckpoint, rows)):
+        EpisodeCheckpoint.objects.bulk_create(
+            latest.values(),
+            update_conflicts=True,
+            unique_fields=["run_model", "case", "attempt"],
+            update_fields=["state", "totals", "updated_at"],
+        )
 
 
 def _store(batch: Sequence[_Item], replaces: bool) -> None:
@@ -293,20 +296,7 @@ def _store(batch: Sequence[_Item], replaces: bool) -> None:
     if calls:
         ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
     if finished:
-        if replaces:
-            _delete_earlier([item.response for item in finished])
-        responses = Response.objects.bulk_create([item.response for item in finished])
-        scores = []
-        for item, response in zip(finished, responses, strict=True):
-            for score in item.scores:
-                score.response_id = response.pk
-                scores.append(score)
-        Score.objects.bulk_create(scores)
-        for item in finished:
-            if item.snapshots:
-                response = item.response
-                key = {"run_model": response.run_model_id, "case": response.case_id, "attempt": response.attempt}
-                EpisodeCheckpoint.objects.filter(**key).delete()
+        _store_responses(finished, replaces)
     if shards := [item.shard_id for item in batch if isinstance(item, FinishedShard)]:
         Shard.objects.filter(pk__in=shards).update(done=True)
     for stopped in batch:
@@ -314,22 +304,32 @@ def _store(batch: Sequence[_Item], replaces: bool) -> None:
             RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
 
 
-def _delete_earlier(responses: list[Response]) -> None:
-    wanted = {(r.run_model_id, r.case_id, r.attempt) for r in responses}
-    rows = Response.objects.filter(
-        run_model_id__in={key[0] for key in wanted}, case_id__in={key[1] for key in wanted}
-    ).values_list("pk", "run_model_id", "case_id", "attempt")
-    earlier = Response.objects.filter(pk__in=[row[0] for row in rows if row[1:] in wanted])
-    replaced = file_names(earlier)
-    earlier.only("pk").delete()
-    if replaced:
-        transaction.on_commit(lambda: _delete_replaced(replaced, responses))
+def _store_responses(finished: Sequence[FinishedResponse], replaces: bool) -> None:
+    responses = [item.response for item in finished]
+    with ExitStack() as replaced:
+        if replaces:
+            earlier = _rows_of(Response, responses)
+            replaced.enter_context(unused_files_deleted(earlier))
+            earlier.only("pk").delete()
+        stored = Response.objects.bulk_create(responses)
+    scores = []
+    for item, response in zip(finished, stored, strict=True):
+        for score in item.scores:
+            score.response_id = response.pk
+            scores.append(score)
+    Score.objects.bulk_create(scores)
+    if continued := [item.response for item in finished if item.snapshots]:
+        checkpoints = _rows_of(EpisodeCheckpoint, continued)
+        with unused_files_deleted(checkpoints):
+            checkpoints.only("pk").delete()
 
 
-def _delete_replaced(names: list[str], responses: list[Response]) -> None:
-    """Delete the files of earlier responses, except those that *responses* use again."""
-    used = set(file_names(Response.objects.filter(pk__in=[response.pk for response in responses])))
-    delete_files(name for name in names if name not in used)
+def _rows_of(model: type[_Attempt], wanted: Sequence[Response | EpisodeCheckpoint]) -> QuerySet[_Attempt]:
+    """Return the stored rows of *model* for the same attempts as *wanted*."""
+    found = Q(pk__in=[])
+    for run_model, case, attempt in {(row.run_model_id, row.case_id, row.attempt) for row in wanted}:
+        found |= Q(run_model=run_model, case=case, attempt=attempt)
+    return model._default_manager.filter(found)
 
 
 class DatabaseCache:

@@ -10,10 +10,7 @@ COLUMNS = (("Response", "messages"), ("ModelCall", "message"))
 def move_into_rows(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Store the contents of files in the rows, as earlier releases read them. The files are left."""
     for name, column in COLUMNS:
-        rows = apps.get_model("runs", name).objects.all()
-        for pk in hub.common.fields.rows_with_files(rows, column):
-            row = rows.only(column).get(pk=pk)
-            rows.filter(pk=pk).update(**{column: getattr(row, column)})
+        hub.common.fields.move_into_rows(apps.get_model("runs", name).objects.all(), column)
 
 
 class Migration(migrations.Migration):

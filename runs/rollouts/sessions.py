@@ -1,5 +1,7 @@
 """Stored episodes of a user: read, list and delete them."""
 
+import logging
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TypedDict
 from uuid import UUID
@@ -10,11 +12,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from hub.common import leases
+from hub.common.fields import ContentUnavailable, unused_files_deleted, update_row
 from hub.environments.episodes import Episode
 from runs.models import EpisodeSession
 from runs.rollouts.claims import claim_step
 from runs.rollouts.errors import RolloutConflict, RolloutFailed
 from runs.rollouts.rebuilding import advance, close_episode
+
+logger = logging.getLogger(__name__)
 
 _CLOSE_WITHIN = timedelta(minutes=10)  # boxes that were missed end by themselves
 _CLOSE_AT_ONCE = 500
@@ -82,7 +87,7 @@ def close_expired_rollouts() -> int:
     expired = expired.filter(leases.free())  # a step may last longer than an episode may be idle
     sessions = expired.filter(case__version__manifest__harness__type=_HARNESS_WITH_BOXES).order_by("expires_at")
     closed = 0
-    for session in sessions[:_CLOSE_AT_ONCE]:
+    for session in _each(sessions[:_CLOSE_AT_ONCE]):
         close_episode(session)
         closed += 1
     return closed
@@ -96,11 +101,23 @@ def save_idle_rollouts() -> int:
     idle = idle.filter(expires_at__gt=max(now, used_before - _SAVE_WITHIN), expires_at__lt=used_before)
     idle = idle.filter(case__version__manifest__harness__snapshot_turns__gt=0).order_by("expires_at")
     saved = 0
-    for session in idle[:_SAVE_AT_ONCE]:
+    for session in _each(idle[:_SAVE_AT_ONCE]):
         state = session.state["harness"]
         if state["world"].get("snapshot", {}).get("turns") != state["turns"]:
             saved += _save(session)
     return saved
+
+
+def _each(sessions: QuerySet[EpisodeSession]) -> Iterator[EpisodeSession]:
+    """Yield *sessions* one at a time, because each may be large. Those whose file cannot be read are logged."""
+    for pk in list(sessions.values_list("pk", flat=True)):
+        try:
+            session = EpisodeSession.objects.filter(pk=pk).first()
+        except ContentUnavailable as error:
+            logger.warning("episode %s cannot be read: %s", pk, error)
+            continue
+        if session is not None:
+            yield session
 
 
 def _save(session: EpisodeSession) -> bool:
@@ -110,8 +127,8 @@ def _save(session: EpisodeSession) -> bool:
             if not claimed:
                 return False
             advance(session, _save_episode)
-            unchanged = EpisodeSession.objects.filter(pk=session.pk, revision=revision)
-            return bool(unchanged.update(state=session.state))
+            unchanged = EpisodeSession.objects.filter(revision=revision)
+            return update_row(session, unchanged, {"state": session.state})
     except (RolloutConflict, RolloutFailed):  # it is used again, or its box cannot be reached
         return False
 
@@ -130,5 +147,6 @@ def delete_rollout(*, session: EpisodeSession) -> None:
         with claim_step(session, wait=True) as claimed:
             if claimed:  # otherwise a step was stored meanwhile, and the session was read again
                 close_episode(session)
-                session.delete()
+                with unused_files_deleted(EpisodeSession.objects.filter(pk=session.pk)):
+                    session.delete()
                 deleted = True

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from hub.common import leases
 from hub.common.digests import digest
+from hub.common.fields import update_row
 from hub.common.storable import storable
 from hub.environments.episodes import Episode, Step
 from hub.protocols.calls import Usage
@@ -51,7 +52,7 @@ from runs.rollouts.tokens import StepTokens, append_tokens
 logger = logging.getLogger(__name__)
 
 FinishReason = Literal["tokens", "time", "other"]
-_WAITING_FIELDS = ["revision", "last_answer", "pending", "lease_owner", "lease_until"]
+_WAITING_FIELDS = ["revision", "pending", "lease_owner", "lease_until"]
 _BUSY_RETRY_S = 1  # until the next request for an answer, if too many requests wait
 _CRASHED = "The step failed because of an error of the server. Its log has the details."
 _CONFLICT = "Another request has stepped this episode. Read the episode again before the next step."
@@ -146,15 +147,23 @@ def wait_for_answer(*, session: EpisodeSession, turn: int, wait_s: float) -> Ste
                 raise _restored_error(pending["error"])
             if not leases.is_held(session):
                 owner = session.lease_owner
-                read_again(session, _WAITING_FIELDS)  # the step may have been stored since the row was read
+                _look_again(session)  # the step may have been stored since the row was read
                 if session.lease_owner == owner:
                     raise StepInterrupted(turn)
                 continue
             if time.monotonic() >= deadline:
                 raise StepRunning(turn, 0 if seconds == wait_s else _BUSY_RETRY_S)
             time.sleep(pause)
-            read_again(session, _WAITING_FIELDS)
+            _look_again(session)
     raise AssertionError("unreachable code")
+
+
+def _look_again(session: EpisodeSession) -> None:
+    """Read what requests for an answer wait for. The answer, which may be large, is read only if a step was stored."""
+    revision = session.revision
+    read_again(session, _WAITING_FIELDS)
+    if session.revision != revision:
+        read_again(session, ["revision", "last_answer"])
 
 
 def _repeated(session: EpisodeSession, request: str, turn: int | None) -> StepAnswer | None:
@@ -285,7 +294,7 @@ def _execute(
         "lease_owner": "",
         "lease_until": None,
     }
-    if not EpisodeSession.objects.filter(pk=session.pk, revision=revision).update(**changes):
+    if not update_row(session, EpisodeSession.objects.filter(revision=revision), changes):
         stored = EpisodeSession.objects.filter(pk=session.pk).first()
         repeated = _repeated(stored, request, turn) if stored else None
         if repeated is None:

@@ -62,6 +62,6 @@ class CallRun(SingleRun):
             message = cut_text(f"{name} returned a value that is not JSON: {report['not_json']}.")
             return self.create_outcome(Status.NOT_JSON, message, end)
         if "large" in report:
-            message = f"{name} returned {report['large']} bytes; {self.job.max_result_bytes} are allowed."
+            message = f"{name} returned {report['large']:,} bytes of JSON; {self.job.max_result_bytes:,} are allowed."
             return self.create_outcome(Status.OUTPUT_LIMIT, message, end)
         return self.create_outcome(*status_of_definition(report, self.limits), end)

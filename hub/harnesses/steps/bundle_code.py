@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
+from hub.harnesses.base import MAX_STATE_BYTES, EpisodeContext, HarnessError, HarnessOptions
 from hub.protocols.messages import JSON
 from sandbox.client.pool import Pool
 from sandbox.errors import SandboxUnavailable
@@ -11,8 +11,8 @@ from sandbox.limits import Limits
 from sandbox.verdicts.jobs import CallJob
 from sandbox.verdicts.results import Outcome, Status
 
-# Result and state together; less than the megabyte of an episode's state, so that both always fit into it.
-MAX_RESULT_BYTES = 960 * 1024
+# Result and state together; less than the state of an episode, so that both always fit into it.
+MAX_RESULT_BYTES = MAX_STATE_BYTES - 64 * 1024
 WRAPPER = "llmeval_tool_call.py"
 # Runs in the sandbox with the tools. An exception of a tool is a reply for the model, so it is returned as a
 # value; this distinguishes it from a call that crashed.

@@ -69,11 +69,11 @@ def test_second_step_from_same_state_raises_conflict(user: User, version: Enviro
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
-def test_step_makes_one_read_and_two_write_queries(
+def test_step_makes_two_read_and_two_write_queries(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
-    with django_assert_num_queries(3):  # the read, the claim of the step, and its answer
+    with django_assert_num_queries(4):  # the read, the claim of the step, files of the earlier state, and the answer
         session = get_session(user=user, pk=begun.session.pk)
         assert session is not None and step_rollout(session=session, message=PARIS).done
 
