@@ -329,6 +329,7 @@ CELERY_BEAT_SCHEDULE = {
         ("deliver webhooks", "site.deliver_webhooks", 15.0),
         ("refresh figures about preferences", "preferences.refresh_insight", 300.0),
         ("prune", "site.prune", 3600.0),
+        ("remove unused files", "site.remove_unused_files", 86_400.0),
     )
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")

@@ -7,6 +7,7 @@ from celery import shared_task
 from hub.common.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
 from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
+from runs.retention import Removal, unused_files
 from runs.rollouts.sessions import close_expired_rollouts, save_idle_rollouts
 from runs.rollouts.snapshots import remove_unneeded_snapshots
 from sandbox.workspaces.shared import get_workspaces, has_workspaces
@@ -41,6 +42,16 @@ def prune() -> None:
     for removal in removals_by_settings():
         if is_shutting_down():
             return
-        if removal.count:
-            removal.remove()
-            logger.info("removed %s %s (%s characters)", removal.count, removal.kind, removal.characters)
+        _remove(removal)
+
+
+@shared_task(name="site.remove_unused_files", ignore_result=True)
+def remove_unused_files() -> None:
+    """Remove the files of large values that no row refers to."""
+    _remove(unused_files())
+
+
+def _remove(removal: Removal) -> None:
+    if removal.count:
+        removal.remove()
+        logger.info("removed %s %s (%s characters)", removal.count, removal.kind, removal.characters)

@@ -1,11 +1,13 @@
 """Database models of runs: responses, scores, cached model calls, registered models, and episodes of trainers."""
 
+import re
 import uuid
 from datetime import datetime
 
 from django.conf import settings
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from hub.common.fields import LargeJSONField, OrderedJSONField
@@ -13,6 +15,7 @@ from hub.common.leases import Leased
 from hub.models import Case, EnvironmentVersion
 
 NOTE_LENGTH = 4000
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 class Run(Leased):
@@ -284,9 +287,16 @@ class Response(models.Model):
     def __str__(self) -> str:
         return f"response {self.pk}"
 
+    file_folder = "responses"
+
     def file_stem(self) -> str:
-        """Return the beginning of the name of the file that holds large `messages`."""
-        return f"responses/{self.run_model_id}/{self.case_id}-{self.attempt}"
+        """Return a folder and the beginning of the name of the file that holds large `messages`."""
+        return f"{self.run_model_id}/{self.case_id}-{self.attempt}"
+
+    @classmethod
+    def rows_in_folder(cls, name: str) -> QuerySet["Response"] | None:
+        """Return the responses whose files are in the folder *name*."""
+        return cls.objects.filter(run_model=int(name)) if _NUMBER.fullmatch(name) else None
 
 
 class RunResult(models.Model):
@@ -360,9 +370,16 @@ class ModelCall(models.Model):
     def __str__(self) -> str:
         return f"{self.purpose} by {self.model}"
 
+    file_folder = "calls"
+
     def file_stem(self) -> str:
-        """Return the beginning of the name of the file that holds a large `message`."""
-        return f"calls/{self.key[:2]}/{self.key}"
+        """Return a folder and the beginning of the name of the file that holds a large `message`."""
+        return f"{self.key[:2]}/{self.key}"
+
+    @classmethod
+    def rows_in_folder(cls, name: str) -> QuerySet["ModelCall"] | None:
+        """Return the calls whose files are in the folder *name*."""
+        return cls.objects.filter(key__startswith=name) if len(name) == 2 else None
 
 
 # The name is part of a URL path (/models/<name>/), so it must not contain empty or relative path segments.
@@ -429,9 +446,16 @@ class EpisodeCheckpoint(models.Model):
     def __str__(self) -> str:
         return f"checkpoint of case {self.case_id}, attempt {self.attempt}"
 
+    file_folder = "checkpoints"
+
     def file_stem(self) -> str:
-        """Return the beginning of the name of the file that holds a large `state`."""
-        return f"checkpoints/{self.run_model_id}/{self.case_id}-{self.attempt}"
+        """Return a folder and the beginning of the name of the file that holds a large `state`."""
+        return f"{self.run_model_id}/{self.case_id}-{self.attempt}"
+
+    @classmethod
+    def rows_in_folder(cls, name: str) -> QuerySet["EpisodeCheckpoint"] | None:
+        """Return the checkpoints whose files are in the folder *name*."""
+        return cls.objects.filter(run_model=int(name)) if _NUMBER.fullmatch(name) else None
 
 
 class EpisodeSession(Leased):
@@ -476,6 +500,16 @@ class EpisodeSession(Leased):
     def __str__(self) -> str:
         return f"episode {self.id}"
 
+    file_folder = "episodes"
+
     def file_stem(self) -> str:
-        """Return the beginning of the names of the files that hold its large values."""
-        return f"episodes/{self.id.hex[:2]}/{self.id.hex}"
+        """Return a folder and the beginning of the names of the files that hold its large values."""
+        return f"{self.id.hex[:2]}/{self.id.hex}"
+
+    @classmethod
+    def rows_in_folder(cls, name: str) -> QuerySet["EpisodeSession"] | None:
+        """Return the episodes whose files are in the folder *name*."""
+        if not re.fullmatch("[0-9a-f]{2}", name):
+            return None
+        first, last = (uuid.UUID(name + digit * 30) for digit in "0f")
+        return cls.objects.filter(pk__gte=first, pk__lte=last)

@@ -20,9 +20,10 @@ from django.utils import timezone
 
 from hub.common import leases
 from hub.common.fields import length_of, unused_files_deleted
+from hub.common.unused_files import delete_unused_files, find_unused_files, size_of_files
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
-from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, ModelCall, Response, Run
+from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run
 from runs.rollouts.expiry import expired_rollouts
 from runs.rollouts.snapshots import unneeded_snapshots
 from sandbox.workspaces.snapshots import remove_snapshots
@@ -153,6 +154,12 @@ def workspace_snapshots() -> Removal:
 def _remove_snapshots(folders: list[str]) -> None:
     for folder in folders:
         remove_snapshots(folder)
+
+
+def unused_files() -> Removal:
+    """Return the removal of the files of large values that no row refers to. Their size is that of the files."""
+    names = find_unused_files(Response, ModelCall, EpisodeCheckpoint, EpisodeSession)
+    return Removal("unused files", len(names), size_of_files(names), partial(delete_unused_files, names))
 
 
 def gate_leftovers(*, before: datetime) -> Removal:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _REFERENCE = '{"$file":'  # the text of a value that is in a file begins with it
 _REFERENCE_LENGTH = 1000  # no reference is longer
-_FOLDER = "transcripts"
+FOLDER = "transcripts"  # in the storage of archives
 
 
 class OrderedJSONField(models.JSONField):
@@ -70,10 +70,12 @@ class ContentUnreachable(ContentUnavailable):
 
 
 class _NamesFiles(Protocol):
-    """Row whose large values are in files."""
+    """Row whose large values are in files. `file_folder` is the folder of all files of its model."""
+
+    file_folder: str
 
     def file_stem(self) -> str:
-        """Return the beginning of the names of its files. No other row has the same."""
+        """Return a folder and the beginning of the names of its files in it. No other row has the same."""
 
 
 class _Reference(str):
@@ -107,8 +109,8 @@ class LargeJSONField(OrderedJSONField):
         if not text.startswith(_REFERENCE) and (not limit or len(content) <= limit):
             return value
         digest = hashlib.sha256(content).hexdigest()
-        stem = cast(_NamesFiles, model_instance).file_stem()
-        name = f"{_FOLDER}/{stem}-{self.column}-{digest[:16]}.json.gz"
+        row = cast(_NamesFiles, model_instance)
+        name = f"{FOLDER}/{row.file_folder}/{row.file_stem()}-{self.column}-{digest[:16]}.json.gz"
         try:
             name = storages["archives"].save(name, ContentFile(gzip.compress(content, 6, mtime=0)))
         except Exception as error:

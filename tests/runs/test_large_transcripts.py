@@ -2,9 +2,12 @@
 
 import importlib
 import json
+import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +20,13 @@ from django.db import connection, models, transaction
 from django.test import Client
 from django.utils import timezone
 
-from hub.common.fields import ContentUnavailable, file_names
+from hub.common.fields import ContentUnavailable, LargeJSONField, delete_files, file_names
 from hub.models import Case
+from llmeval_site.tasks import remove_unused_files
 from runs.execution import storage as writing
 from runs.execution.faults import find_fault
-from runs.models import ModelCall, Response, Run
+from runs.models import EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run
+from runs.retention import unused_files
 from runs.services import delete_run
 from tests.factories import stored_response, stored_run, stored_version
 
@@ -199,6 +204,90 @@ def test_file_of_a_replaced_response_is_deleted_unless_it_is_used_again(
             writing._store([writing.FinishedResponse(response=again, scores=[], replaces=True)], True)
         assert exists(name) == kept
         assert len(Response.objects.get().messages) == len(messages)
+
+
+# ---- files that no row refers to -------------------------------------------------------------------------------------
+
+
+def make_old(*names: str, days: float = 2) -> None:
+    for name in names:
+        os.utime(storages["archives"].path(name), (time.time() - days * 86_400,) * 2)
+
+
+def rolled_back_file(run: Run) -> str:
+    """Return the file of a response whose transaction was rolled back."""
+    before = set(all_files())
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        large_response(run, "c1")
+        raise ZeroDivisionError
+    (name,) = set(all_files()) - before
+    return name
+
+
+def all_files() -> list[str]:
+    root = Path(storages["archives"].path("transcripts"))
+    return [f"transcripts/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def no_other_files() -> None:
+    delete_files(all_files())
+
+
+@pytest.mark.usefixtures("no_other_files")
+def test_prune_removes_old_files_of_writes_that_were_rolled_back(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    large_response(run)
+    (kept,) = file_names(Response.objects.all())
+    unused, new = rolled_back_file(run), rolled_back_file(stored_run(Case.objects.all()[0].version, ["beta"]))
+    make_old(kept, unused)
+
+    def removed(*options: str) -> dict[str, Any]:
+        capsys.readouterr()
+        call_command("prune", "--files", *options, "--json")
+        (row,) = json.loads(capsys.readouterr().out)["removed"]
+        return dict(row)
+
+    size = storages["archives"].size(unused)
+    expected = {"kind": "unused files", "count": 1, "characters": size, "kept": ""}
+    assert removed("--dry-run") == expected and exists(unused)
+    assert removed() == expected and not exists(unused)
+    assert exists(kept) and exists(new)  # the transaction of a new file may not have ended
+    assert removed()["count"] == 0
+
+
+@pytest.mark.usefixtures("no_other_files")
+def test_file_that_was_written_again_since_it_was_found_is_not_removed(run: Run) -> None:
+    unused = rolled_back_file(run)
+    make_old(unused)
+    removal = unused_files()
+    large_response(run, "c1")
+    assert (removal.count, file_names(Response.objects.all())) == (1, [unused])
+    removal.remove()
+    assert Response.objects.get().messages == json.loads(json.dumps(LARGE))
+
+
+@pytest.mark.usefixtures("no_other_files")
+def test_files_of_every_model_are_found_once_their_rows_are_gone(run: Run) -> None:
+    response = large_response(run)
+    key = {"run_environment": response.run_environment, "run_model": response.run_model, "case": response.case}
+    user = User.objects.create_user("trainer")
+    ModelCall.objects.create(key="ab" * 32, purpose="answer", model="m", message=LARGE[1], finish_reason="stop")
+    EpisodeCheckpoint.objects.create(**key, state={"messages": LARGE})
+    EpisodeSession.objects.create(user=user, case=response.case, state={"messages": LARGE}, expires_at=timezone.now())
+    make_old(*all_files())
+    remove_unused_files()
+    tables = [model for model in apps.get_models() if file_names(model._default_manager.all())]
+    assert set(tables) == {Response, ModelCall, EpisodeCheckpoint, EpisodeSession} == models_with_files()
+    assert len(all_files()) == 4
+    for model in tables:
+        model._default_manager.all().delete()
+    remove_unused_files()
+    assert all_files() == []
+
+
+def models_with_files() -> set[type[models.Model]]:
+    fields = [(model, field) for model in apps.get_models() for field in model._meta.concrete_fields]
+    return {model for model, field in fields if isinstance(field, LargeJSONField)}
 
 
 # ---- rollback --------------------------------------------------------------------------------------------------------

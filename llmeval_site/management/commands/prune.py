@@ -17,6 +17,7 @@ from runs.retention import (
     ended_rollouts,
     episode_checkpoints,
     gate_leftovers,
+    unused_files,
     workspace_snapshots,
 )
 
@@ -41,6 +42,7 @@ class Options(TypedDict):
     rollouts: bool
     gates: bool
     audit: bool
+    files: bool
     by_settings: bool
     dry_run: bool
     json: bool
@@ -48,8 +50,9 @@ class Options(TypedDict):
 
 class Command(base.Command):
     help = (
-        "Permanently remove what is selected: --deleted, --calls, --rollouts, --gates, --audit, or --by-settings. Runs "
-        "that have not ended and runs with preferences are never removed. Can be interrupted and repeated."
+        "Permanently remove what is selected: --deleted, --calls, --rollouts, --gates, --audit, --files, or "
+        "--by-settings. Runs that have not ended and runs with preferences are never removed. Can be interrupted and "
+        "repeated."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -66,6 +69,7 @@ class Command(base.Command):
         )
         parser.add_argument("--gates", action="store_true", help="requests for gates that were given up")
         parser.add_argument("--audit", action="store_true", help="entries of the audit log")
+        parser.add_argument("--files", action="store_true", help="files of large values that no row needs")
         parser.add_argument(
             "--by-settings", action="store_true", help="what the periodic task removes (LLMEVAL_KEEP_..._DAYS)"
         )
@@ -91,11 +95,14 @@ class Command(base.Command):
 def _removals(options: Options) -> list[Removal]:
     by_age = options["deleted"] or options["gates"] or options["audit"]
     if options["by_settings"]:
-        if by_age or options["calls"] or options["rollouts"] or options["older_than"] or options["max_size"]:
+        selected = by_age or options["calls"] or options["rollouts"] or options["files"]
+        if selected or options["older_than"] or options["max_size"]:
             raise UserError("--by-settings takes kinds and ages from the settings; use it without other selections.")
         return list(removals_by_settings())
-    if not (by_age or options["calls"] or options["rollouts"]):
-        raise UserError("Select what to remove: --deleted, --calls, --rollouts, --gates, --audit, or --by-settings.")
+    if not (by_age or options["calls"] or options["rollouts"] or options["files"]):
+        raise UserError(
+            "Select what to remove: --deleted, --calls, --rollouts, --gates, --audit, --files, or --by-settings."
+        )
     if options["max_size"] is not None and not options["calls"]:
         raise UserError("--max-size limits the cached calls; add --calls.")
     age = options["older_than"]
@@ -116,6 +123,8 @@ def _removals(options: Options) -> list[Removal]:
     if options["audit"]:
         assert before is not None
         removals.append(audit_entries(before=before))
+    if options["files"]:
+        removals.append(unused_files())
     return removals
 
 
