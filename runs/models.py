@@ -10,11 +10,12 @@ from django.db import models
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from hub.common.fields import LargeJSONField, OrderedJSONField
+from hub.common.fields import LargeJSONField, LargeTextField, OrderedJSONField
 from hub.common.leases import Leased
 from hub.models import Case, EnvironmentVersion
 
 NOTE_LENGTH = 4000
+_SCORES_TOGETHER = 1000  # responses whose scores have their files in one folder
 _NUMBER = re.compile("[0-9]{1,18}")
 
 
@@ -236,7 +237,7 @@ class Response(models.Model):
     error_kind = models.CharField(max_length=32, blank=True)
 
     messages = LargeJSONField(default=list)
-    text = models.TextField(blank=True, help_text="Text of the last assistant message, as it was scored.")
+    text = LargeTextField(blank=True, help_text="Text of the last assistant message, as it was scored.")
     finish_reason = models.CharField(max_length=32, blank=True)
     stop = models.CharField(max_length=16, blank=True, help_text="done, or the limit that ended the episode.")
     truncated = models.BooleanField(default=False, help_text="Cut at the token limit.")
@@ -290,7 +291,7 @@ class Response(models.Model):
     file_folder = "responses"
 
     def file_stem(self) -> str:
-        """Return a folder and the beginning of the name of the file that holds large `messages`."""
+        """Return a folder and the beginning of the names of the files that hold its large values."""
         return f"{self.run_model_id}/{self.case_id}-{self.attempt}"
 
     @classmethod
@@ -338,8 +339,8 @@ class Score(models.Model):
     weight = models.FloatField(default=1.0)
     required = models.BooleanField(default=False)
     reason = models.TextField(blank=True)
-    detail = OrderedJSONField(default=dict)
-    execution = OrderedJSONField(null=True, help_text="The sandbox's outcome, where code ran.")
+    detail = LargeJSONField(default=dict)
+    execution = LargeJSONField(null=True, help_text="The sandbox's outcome, where code ran.")
 
     class Meta:
         ordering = ["response", "position"]
@@ -347,6 +348,20 @@ class Score(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.value}"
+
+    file_folder = "scores"
+
+    def file_stem(self) -> str:
+        """Return a folder and the beginning of the names of the files that hold its large values."""
+        return f"{self.response_id // _SCORES_TOGETHER}/{self.response_id}-{self.position}"
+
+    @classmethod
+    def rows_in_folder(cls, name: str) -> QuerySet["Score"] | None:
+        """Return the scores whose files are in the folder *name*."""
+        if not _NUMBER.fullmatch(name):
+            return None
+        first = int(name) * _SCORES_TOGETHER
+        return cls.objects.filter(response__gte=first, response__lt=first + _SCORES_TOGETHER)
 
 
 class ModelCall(models.Model):

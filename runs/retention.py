@@ -23,7 +23,7 @@ from hub.common.fields import length_of, unused_files_deleted
 from hub.common.unused_files import delete_unused_files, find_unused_files, size_of_files
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
-from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run
+from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run, Score
 from runs.rollouts.expiry import expired_rollouts
 from runs.rollouts.snapshots import unneeded_snapshots
 from sandbox.workspaces.snapshots import remove_snapshots
@@ -100,7 +100,7 @@ def _remove_part_of_run(pk: int, before: datetime) -> bool:
         responses = Response.objects.filter(run_environment__run=run).order_by("pk")
         batch = list(responses.values_list("pk", flat=True)[:BATCH])
         if batch:
-            _delete(Response.objects.filter(pk__in=batch))
+            _delete(Response.objects.filter(pk__in=batch), Score.objects.filter(response__in=batch))
             run.results.all().delete()  # they no longer agree with the responses, should the run be restored
             return True
         run.delete()
@@ -158,7 +158,7 @@ def _remove_snapshots(folders: list[str]) -> None:
 
 def unused_files() -> Removal:
     """Return the removal of the files of large values that no row refers to. Their size is that of the files."""
-    names = find_unused_files(Response, ModelCall, EpisodeCheckpoint, EpisodeSession)
+    names = find_unused_files(Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession)
     return Removal("unused files", len(names), size_of_files(names), partial(delete_unused_files, names))
 
 
@@ -180,9 +180,9 @@ def _remove(rows: QuerySet[Row]) -> None:
         pass
 
 
-def _delete(rows: QuerySet[Row]) -> int:
-    """Delete *rows* and, once that is committed, their files. Return the number of deleted rows."""
-    with transaction.atomic(), unused_files_deleted(rows):
+def _delete(rows: QuerySet[Row], *dependent: QuerySet[models.Model]) -> int:
+    """Delete *rows* with *dependent* ones and, once that is committed, their files. Return the number of all."""
+    with transaction.atomic(), unused_files_deleted(rows, *dependent):
         return rows.only("pk").delete()[0]  # without reading large values
 
 

@@ -18,7 +18,7 @@ from django.core.files import File
 
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
-from hub.common.folder_storage import may_pass, written_atomically
+from hub.common.storage.folder import may_pass, written_atomically
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion, archive_storage, bundle_path
 

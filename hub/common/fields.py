@@ -1,4 +1,4 @@
-"""JSON fields: one that preserves key order, and one that keeps large values in files."""
+"""JSON fields that preserve the order of keys, and fields that keep large values in files."""
 
 import gzip
 import hashlib
@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, cast
 
 from django.conf import settings
@@ -15,10 +16,10 @@ from django.db import models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Transform
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Length, Substr
+from django.db.models.functions import MD5, Cast, Length, Substr
 
 from hub.common.errors import UserError
-from hub.common.folder_storage import may_pass
+from hub.common.storage.folder import may_pass
 
 logger = logging.getLogger(__name__)
 
@@ -78,14 +79,14 @@ class _NamesFiles(Protocol):
         """Return a folder and the beginning of the names of its files in it. No other row has the same."""
 
 
-class _Reference(str):
-    """Text of a value that was written to a file."""
+class _Stored(str):
+    """Text as the column has it: of the value, or a reference to its file."""
 
     __slots__ = ()
 
 
-class LargeJSONField(OrderedJSONField):
-    """A JSON value that is kept in a file if its text exceeds LLMEVAL_LARGE_TRANSCRIPT_KB, so that rows stay small.
+class LargeField(models.Field):  # type: ignore[type-arg]
+    """A value that is kept in a file if its text exceeds LLMEVAL_LARGE_TRANSCRIPT_KB, so that rows stay small.
 
     The file is compressed and lies in the storage of archives. The column then has a reference: the name of the file,
     the digest and the length of the text. Whoever reads the row gets the value itself, or ContentUnavailable. The name
@@ -95,6 +96,12 @@ class LargeJSONField(OrderedJSONField):
     replaces rows does so within `unused_files_deleted`.
     """
 
+    suffix = "txt"
+
+    def to_text(self, value: object) -> str:
+        """Return the text of *value*, as the file has it."""
+        return str(value)
+
     def pre_save(self, model_instance: models.Model, add: bool) -> object:
         return self.stored_value(model_instance, super().pre_save(model_instance, add))
 
@@ -102,25 +109,43 @@ class LargeJSONField(OrderedJSONField):
         """Return what the column has for *value*. Writes a file if it is large. Raises ContentUnavailable."""
         if value is None or hasattr(value, "resolve_expression"):
             return value
-        text = _to_text(value)
+        text = self.to_text(value)
         limit = settings.LARGE_TRANSCRIPT_BYTES
-        content = text.encode()
         # A value that looks like a reference is always in a file, so that nothing is mistaken for one.
-        if not text.startswith(_REFERENCE) and (not limit or len(content) <= limit):
-            return value
+        if not text.startswith(_REFERENCE) and (not limit or len(text.encode()) <= limit):
+            return _Stored(text)
+        content = text.encode()
         digest = hashlib.sha256(content).hexdigest()
         row = cast(_NamesFiles, model_instance)
-        name = f"{FOLDER}/{row.file_folder}/{row.file_stem()}-{self.column}-{digest[:16]}.json.gz"
+        name = f"{FOLDER}/{row.file_folder}/{row.file_stem()}-{self.column}-{digest[:16]}.{self.suffix}.gz"
         try:
             name = storages["archives"].save(name, ContentFile(gzip.compress(content, 6, mtime=0)))
         except Exception as error:
             raise _unavailable(error, f"The file {name} cannot be written") from error
-        return _Reference(_to_text({"$file": name, "sha256": digest, "characters": len(text)}))
+        return _Stored(_to_text({"$file": name, "sha256": digest, "characters": len(text)}))
 
     def get_db_prep_value(self, value: object, connection: BaseDatabaseWrapper, prepared: bool = False) -> str | None:
-        if isinstance(value, _Reference):
+        if isinstance(value, _Stored):
             return str(value)
-        return super().get_db_prep_value(value, connection, prepared)
+        return cast(str | None, super().get_db_prep_value(value, connection, prepared))
+
+
+class LargeTextField(LargeField, models.TextField):  # type: ignore[type-arg]
+    """A text that is kept in a file if it is large. Look-ups compare what the column has."""
+
+    def from_db_value(
+        self, value: str | None, expression: models.Expression, connection: BaseDatabaseWrapper
+    ) -> str | None:
+        return _read(json.loads(value)).decode() if value is not None and value.startswith(_REFERENCE) else value
+
+
+class LargeJSONField(LargeField, OrderedJSONField):
+    """A JSON value that is kept in a file if its text is large."""
+
+    suffix = "json"
+
+    def to_text(self, value: object) -> str:
+        return _to_text(value)
 
     def from_db_value(
         self, value: str | None, expression: models.Expression, connection: BaseDatabaseWrapper
@@ -164,17 +189,24 @@ def _as_text(column: str) -> Cast:
 def length_of(model: type[models.Model], column: str) -> models.expressions.Combinable:
     """Return an expression for the number of characters in a column, those in its file included."""
     length = Length(column)
-    if not isinstance(model._meta.get_field(column), LargeJSONField):
+    if not isinstance(model._meta.get_field(column), LargeField):
         return length
-    in_file = models.When(
-        models.lookups.Exact(Substr(_as_text(column), 1, len(_REFERENCE)), _REFERENCE),
-        then=Cast(json_text(column, "characters"), models.IntegerField()),
-    )
+    in_file = models.When(_is_in_file(column), then=Cast(json_text(column, "characters"), models.IntegerField()))
     return models.Case(in_file, default=length, output_field=models.IntegerField())
 
 
-def _large_fields(model: type[models.Model]) -> list[LargeJSONField]:
-    return [field for field in model._meta.concrete_fields if isinstance(field, LargeJSONField)]
+def digest_of(column: str) -> models.expressions.Combinable:
+    """Return an expression for a digest of a large text, which is equal for equal texts of one limit."""
+    in_file = models.When(_is_in_file(column), then=json_text(column, "sha256"))
+    return models.Case(in_file, default=MD5(column), output_field=models.TextField())
+
+
+def _is_in_file(column: str) -> "models.lookups.Exact[str]":
+    return models.lookups.Exact(Substr(_as_text(column), 1, len(_REFERENCE)), _REFERENCE)
+
+
+def _large_fields(model: type[models.Model]) -> list[LargeField]:
+    return [field for field in model._meta.concrete_fields if isinstance(field, LargeField)]
 
 
 def file_names(rows: models.QuerySet[models.Model]) -> list[str]:
@@ -204,12 +236,13 @@ def move_into_rows(rows: models.QuerySet[models.Model], column: str) -> None:
 
 
 @contextmanager
-def unused_files_deleted(rows: models.QuerySet[models.Model]) -> Iterator[None]:
+def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]:
     """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it."""
-    before = file_names(rows)
+    before = [file_names(part) for part in rows]
     yield
-    if before:
-        transaction.on_commit(lambda: _delete_unused(before, rows))
+    for names, part in zip(before, rows, strict=True):
+        if names:
+            transaction.on_commit(partial(_delete_unused, names, part))
 
 
 def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: Mapping[str, object]) -> bool:
@@ -220,7 +253,7 @@ def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: 
     """
     large = {field.name: field for field in _large_fields(type(row)) if field.name in changes}
     stored = {name: field.stored_value(row, changes[name]) for name, field in large.items()}
-    written = [_name(value) for value in stored.values() if isinstance(value, _Reference)]
+    written = [_name(str(value)) for value in stored.values() if str(value).startswith(_REFERENCE)]
     current = type(row)._default_manager.filter(pk=row.pk)
     with unused_files_deleted(current):
         updated = bool(rows.filter(pk=row.pk).update(**{**changes, **stored}))

@@ -9,6 +9,7 @@ from hub.protocols.messages import JSON
 from hub.scorers.base import Verdict
 from sandbox.verdicts.results import Outcome
 
+REASON_LENGTH = 4000  # of the reason of a rule, and of a response
 Status = Literal["passed", "failed", "unscored"]
 
 
@@ -43,16 +44,26 @@ class EpisodeScore:
 
 
 def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
+    """Return the score of a rule. A reason that is cut is complete in the detail."""
+    reason = cut_reason(verdict.reason)
     return RuleScore(
         rule=spec.name,
         type=spec.type,
         value=verdict.value,
         weight=spec.weight,
         required=spec.required,
-        reason=verdict.reason,
-        detail=verdict.detail,
+        reason=reason,
+        detail=verdict.detail if reason == verdict.reason else {**verdict.detail, "reason": verdict.reason},
         outcome=verdict.outcome,
     )
+
+
+def cut_reason(reason: str) -> str:
+    """Return *reason* with at most REASON_LENGTH characters, and how many were cut."""
+    if len(reason) <= REASON_LENGTH:
+        return reason
+    kept = REASON_LENGTH - 50
+    return f"{reason[:kept]} … [cut: {len(reason) - kept:,} more characters]"
 
 
 def combine(rules: Sequence[RuleScore], pass_mark: float) -> EpisodeScore:

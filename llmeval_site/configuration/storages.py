@@ -30,7 +30,7 @@ def file_storage(
             f"{variable}={place!r} must be s3://bucket, s3://bucket/prefix or an absolute folder."
         )
     return {
-        "BACKEND": "hub.common.folder_storage.FolderStorage",
+        "BACKEND": "hub.common.storage.folder.FolderStorage",
         "OPTIONS": {"location": place} if place else {},
     }
 

@@ -12,7 +12,7 @@ from hub.common.storable import storable
 from hub.common.tracing import Attribute, span
 from hub.environments.compiled import CaseError
 from hub.environments.episodes import Episode, EpisodeState, Step
-from hub.environments.scoring import EpisodeScore
+from hub.environments.scoring import EpisodeScore, cut_reason
 from hub.harnesses.base import HarnessError, Services
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
@@ -212,7 +212,7 @@ class EpisodeRunner:
             attempt=self._missing.attempt,
             seed=self._seed,
             status=status,
-            reason=storable(reason),
+            reason=storable(cut_reason(reason)),
             messages=storable(messages),
             text=storable(text_of(answers[-1]) if answers else ""),
             served_model=last.served_model if last else "",

@@ -309,7 +309,8 @@ def _store_responses(finished: Sequence[FinishedResponse], replaces: bool) -> No
     with ExitStack() as replaced:
         if replaces:
             earlier = _rows_of(Response, responses)
-            replaced.enter_context(unused_files_deleted(earlier))
+            scored = list(earlier.values_list("pk", flat=True))
+            replaced.enter_context(unused_files_deleted(earlier, Score.objects.filter(response__in=scored)))
             earlier.only("pk").delete()
         stored = Response.objects.bulk_create(responses)
     scores = []

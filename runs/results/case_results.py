@@ -8,8 +8,8 @@ from typing import NamedTuple, Self, cast
 
 from django.db.models import Case as Choice
 from django.db.models import TextField, Value, When
-from django.db.models.functions import MD5
 
+from hub.common.fields import digest_of
 from hub.protocols.calls import total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import case_clusters, cell_responses, quarantined_cases
@@ -78,7 +78,7 @@ def aggregate_cases(run: Run, part: RunEnvironment, model: RunModel) -> CaseResu
 
 def _rows(part: RunEnvironment, model: RunModel) -> Iterator[_Row]:
     # The database computes the digests, because texts may be long.
-    failed = When(status=Response.Status.FAILED, then=MD5("text"))
+    failed = When(status=Response.Status.FAILED, then=digest_of("text"))
     rows = cell_responses(part, model).annotate(wrong=Choice(failed, default=Value(""), output_field=TextField()))
     columns = ("case_id", "status", "cost_usd", "role_cost_usd", "latency_ms", "wrong")
     return map(_Row._make, rows.values_list(*columns).iterator(chunk_size=2000))

@@ -20,15 +20,15 @@ from django.db import connection, models, transaction
 from django.test import Client
 from django.utils import timezone
 
-from hub.common.fields import ContentUnavailable, LargeJSONField, delete_files, file_names
+from hub.common.fields import ContentUnavailable, LargeField, delete_files, digest_of, file_names, length_of
 from hub.models import Case
 from llmeval_site.tasks import remove_unused_files
 from runs.execution import storage as writing
 from runs.execution.faults import find_fault
-from runs.models import EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run
+from runs.models import EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run, Score
 from runs.retention import unused_files
 from runs.services import delete_run
-from tests.factories import stored_response, stored_run, stored_version
+from tests.factories import stored_response, stored_run, stored_score, stored_version
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +118,36 @@ def test_pages_rest_and_exports_show_the_content(run: Run, client: Client) -> No
         assert str(LARGE[1]["content"]) in b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
 
 
+LONG = "A very long answer. é " * 200
+DETAIL = {"judges": [{"model": "j", "content": "long " * 1000}], "b": 1, "a": 2}
+
+
+def test_long_answers_and_details_of_scores_are_read_as_they_were_stored(run: Run, client: Client) -> None:
+    response = large_response(run, status="failed", text=LONG)
+    score = stored_score(response, detail=DETAIL, execution={"stdout": "x" * 5000})
+    for row, column in ((response, "text"), (score, "detail"), (score, "execution")):
+        assert len(column_of(row, column)) < 300
+    assert Response.objects.get().text == LONG
+    assert (Score.objects.get().detail, Score.objects.get().execution) == (DETAIL, {"stdout": "x" * 5000})
+    assert length_in_row_and_file(Response.objects.all(), "text") == len(LONG)
+    client.force_login(User.objects.create_superuser("admin"))
+    (row,) = client.get(f"/api/v1/runs/{run.pk}/responses/").json()["results"]
+    assert (row["text"], row["scores"][0]["detail"]) == (LONG, DETAIL)
+    answer = client.get(f"/runs/{run.pk}/failures?format=jsonl")
+    assert json.loads(b"".join(answer.streaming_content))["text"] == LONG  # type: ignore[attr-defined]
+
+
+def length_in_row_and_file(rows: models.QuerySet[Response], column: str) -> int:
+    return int(rows.annotate(length=length_of(Response, column)).values_list("length", flat=True).get())
+
+
+def test_equal_long_answers_have_equal_digests(run: Run) -> None:
+    for case, text in (("c0", LONG), ("c1", LONG), ("c2", f"{LONG}.")):
+        large_response(run, case, text=text)
+    first, second, third = Response.objects.order_by("case").values_list(digest_of("text"), flat=True)
+    assert first == second != third
+
+
 # ---- missing and damaged files ---------------------------------------------------------------------------------------
 
 
@@ -165,8 +195,8 @@ def pruned(capsys: pytest.CaptureFixture[str], callbacks: Callbacks, *options: s
 def test_prune_removes_the_files_of_deleted_runs_also_if_they_are_damaged(
     run: Run, capsys: pytest.CaptureFixture[str], django_capture_on_commit_callbacks: Callbacks
 ) -> None:
-    large_response(run)
-    (gone,) = file_names(Response.objects.all())
+    stored_score(large_response(run), detail=DETAIL)
+    (gone,), (scored,) = file_names(Response.objects.all()), file_names(Score.objects.all())
     storages["archives"].save(gone, ContentFile(b"damaged"))
     other = stored_run(stored_version("other", cases=1), ["alpha"])
     stored_response(other, Case.objects.get(version=other.environments.get().version), messages=LARGE)
@@ -175,7 +205,7 @@ def test_prune_removes_the_files_of_deleted_runs_also_if_they_are_damaged(
     (kept,) = file_names(Response.objects.filter(run_environment__run=other))
     removed = pruned(capsys, django_capture_on_commit_callbacks, "--deleted", "--older-than", "90d")
     assert removed["characters"] > 5000  # those in files count
-    assert not exists(gone) and exists(kept)
+    assert not exists(gone) and not exists(scored) and exists(kept)
 
 
 def test_prune_removes_the_files_of_cached_calls(
@@ -272,13 +302,14 @@ def test_files_of_every_model_are_found_once_their_rows_are_gone(run: Run) -> No
     key = {"run_environment": response.run_environment, "run_model": response.run_model, "case": response.case}
     user = User.objects.create_user("trainer")
     ModelCall.objects.create(key="ab" * 32, purpose="answer", model="m", message=LARGE[1], finish_reason="stop")
+    stored_score(response, detail=DETAIL)
     EpisodeCheckpoint.objects.create(**key, state={"messages": LARGE})
     EpisodeSession.objects.create(user=user, case=response.case, state={"messages": LARGE}, expires_at=timezone.now())
     make_old(*all_files())
     remove_unused_files()
     tables = [model for model in apps.get_models() if file_names(model._default_manager.all())]
-    assert set(tables) == {Response, ModelCall, EpisodeCheckpoint, EpisodeSession} == models_with_files()
-    assert len(all_files()) == 4
+    assert set(tables) == {Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession} == models_with_files()
+    assert len(all_files()) == 5
     for model in tables:
         model._default_manager.all().delete()
     remove_unused_files()
@@ -287,15 +318,18 @@ def test_files_of_every_model_are_found_once_their_rows_are_gone(run: Run) -> No
 
 def models_with_files() -> set[type[models.Model]]:
     fields = [(model, field) for model in apps.get_models() for field in model._meta.concrete_fields]
-    return {model for model, field in fields if isinstance(field, LargeJSONField)}
+    return {model for model, field in fields if isinstance(field, LargeField)}
 
 
 # ---- rollback --------------------------------------------------------------------------------------------------------
 
 
 def test_reversed_migration_moves_contents_into_the_rows(run: Run) -> None:
-    response = large_response(run)
-    migration = importlib.import_module("runs.migrations.0034_large_transcripts")
-    migration.move_into_rows(apps, None)
+    response = large_response(run, text=LONG)
+    score = stored_score(response, detail=DETAIL)
+    importlib.import_module("runs.migrations.0037_large_scores").move_all_into_rows(apps, None)
+    importlib.import_module("runs.migrations.0034_large_transcripts").move_into_rows(apps, None)
     assert json.loads(column_of(response, "messages")) == json.loads(json.dumps(LARGE))
-    assert file_names(Response.objects.all()) == []
+    assert column_of(response, "text") == LONG
+    assert json.loads(column_of(score, "detail")) == DETAIL
+    assert file_names(Response.objects.all()) == file_names(Score.objects.all()) == []

@@ -20,7 +20,7 @@ from moto.server import ThreadedMotoServer
 from pytest_django import Settings
 
 from hub.bundles.stored import ArchiveUnavailable, open_stored_archive, open_stored_bundle
-from hub.common.folder_storage import written_atomically
+from hub.common.storage.folder import written_atomically
 from hub.models import EnvironmentVersion
 from hub.selectors import _compiled, compile_version
 from hub.services import import_bundle
@@ -219,7 +219,7 @@ with open_stored_bundle(version) as bundle:
 @pytest.mark.parametrize("place", ["shared folder", "a folder of its own"])
 def test_processes_with_different_caches_read_one_storage(settings, tmp_path, place) -> None:
     shared = tmp_path / "shared"
-    use(settings, {"BACKEND": "hub.common.folder_storage.FolderStorage", "OPTIONS": {"location": shared}})
+    use(settings, {"BACKEND": "hub.common.storage.folder.FolderStorage", "OPTIONS": {"location": shared}})
     version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     results = []
     for name in ("one", "two"):

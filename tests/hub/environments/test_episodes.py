@@ -130,7 +130,7 @@ async def test_reset_restarts_the_episode():
 
 
 @pytest.mark.parametrize(
-    ("state", "sentence"), [(object(), "not JSON"), (float("nan"), "not JSON"), ("x" * 2**20, "bytes")]
+    ("state", "sentence"), [(object(), "not JSON"), (float("nan"), "not JSON"), ("x" * 2**24, "bytes")]
 )
 async def test_invalid_state_is_a_harness_error(monkeypatch, state, sentence):
     class Bad(Counting):

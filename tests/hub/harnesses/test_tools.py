@@ -38,7 +38,7 @@ def broken(state, how: str) -> object:
         while True:
             pass
     if how == "flood":
-        return "x" * 3_000_000
+        return "x" * 17_000_000
     if how == "not json":
         return {1, 2}
     if how == "spoil":

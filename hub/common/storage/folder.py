@@ -12,7 +12,7 @@ from django.core.files.storage import FileSystemStorage
 from django.utils.deconstruct import deconstructible
 
 
-@deconstructible(path="hub.common.folder_storage.FolderStorage")
+@deconstructible(path="hub.common.storage.folder.FolderStorage")
 class FolderStorage(FileSystemStorage):
     """Folder in which a file appears complete or not at all, for files that are named by their content.
 

@@ -1,0 +1,21 @@
+"""Scores of rules: reasons that are cut."""
+
+from hub.environments.scoring import REASON_LENGTH, combine, rule_score
+from hub.manifest.schema import RuleSpec
+from hub.scorers.base import Verdict
+
+RULE = RuleSpec.model_validate({"type": "state", "name": "check", "path": "check.py"})
+
+
+def test_long_reason_is_cut_and_complete_in_the_detail() -> None:
+    reason = "The order is missing. " * 1000
+    score = rule_score(RULE, Verdict(value=0.0, reason=reason, detail={"orders": 3}))
+    assert len(score.reason) <= REASON_LENGTH
+    assert score.reason.endswith("[cut: 18,050 more characters]")
+    assert score.detail == {"orders": 3, "reason": reason}
+    assert combine([score], 1.0).reason == score.reason
+
+
+def test_reason_within_the_limit_is_kept_as_it_is() -> None:
+    score = rule_score(RULE, Verdict(value=0.0, reason="x" * REASON_LENGTH, detail={"orders": 3}))
+    assert (score.reason, score.detail) == ("x" * REASON_LENGTH, {"orders": 3})
