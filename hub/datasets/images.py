@@ -1,16 +1,12 @@
 """Images in the messages of cases: files of the bundle and columns with bytes become data URLs."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import cast
 
 from hub.datasets.row_types import Opener
 from hub.manifest.schema import check_relative
+from hub.protocols.images import MAX_IMAGE_BYTES, checked_data_url, decode_image, encode_image
 from hub.protocols.messages import JSON, ContentPart, Message
-
-MAX_IMAGE_BYTES = 4 * 1024 * 1024
-_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
 def embed_images(messages: list[Message], open_file: Opener) -> list[Message]:
@@ -52,37 +48,16 @@ def _check_part(part: object, open_file: Opener) -> ContentPart:
 
 def _data_url(url: JSON, open_file: Opener) -> str:
     if isinstance(url, Mapping):
-        return _encode(_decode(url.get("b64")), "the image")
+        return encode_image(decode_image(url.get("b64")), "the image")
     if not isinstance(url, str) or not url:
         raise ValueError('the url of an image must be a path in the bundle, {"b64": ...}, a data URL or an address.')
     if url.startswith(("https://", "http://")):
         return url
     if url.startswith("data:"):
-        head, _, data = url.partition(",")
-        if not head.endswith(";base64"):
-            raise ValueError("a data URL must be data:image/TYPE;base64,...")
-        return _encode(_decode(data), "the image")
+        return checked_data_url(url)
     try:
         with open_file(check_relative(url)) as file:
             content = file.read(MAX_IMAGE_BYTES + 1)
     except OSError as error:
         raise ValueError(f"the bundle has no image {url!r}.") from error
-    return _encode(content, f"the image {url!r}")
-
-
-def _decode(data: JSON) -> bytes:
-    try:
-        return base64.b64decode(data if isinstance(data, str) else "-", validate=True)
-    except binascii.Error:
-        raise ValueError("the image is not valid base64.") from None
-
-
-def _encode(content: bytes, name: str) -> str:
-    if len(content) > MAX_IMAGE_BYTES:
-        raise ValueError(f"{name} is larger than {MAX_IMAGE_BYTES // 1024**2} MiB. Make it smaller.")
-    kind = next((kind for signature, kind in _SIGNATURES.items() if content.startswith(signature)), "")
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        kind = "image/webp"
-    if not kind:
-        raise ValueError(f"{name} is not PNG, JPEG, GIF or WebP.")
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return encode_image(content, f"the image {url!r}")

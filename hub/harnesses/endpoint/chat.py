@@ -2,24 +2,24 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
+from hub.harnesses.endpoint.content import text_content, user_content
 from hub.harnesses.endpoint.shapes import (
-    Answer,
     Body,
+    EndpointApi,
     Event,
     InvalidRequest,
-    ModelCall,
-    check_fields,
+    Written,
     check_list,
-    check_parts,
+    metered_usage,
     model_name,
     names,
     pieces,
-    shown_message,
 )
-from hub.protocols.calls import Reply, Usage
+from hub.protocols.calls import Reply
 from hub.protocols.messages import JSON, Message, Tool
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -35,37 +35,32 @@ _ONLY: dict[str, Sequence[JSON]] = {"n": [1], "logprobs": [False], "top_logprobs
 _REFUSED = ("audio", "functions", "function_call", "web_search_options", "moderation")
 
 
-class ChatCompletions:
+class ChatCompletions(EndpointApi):
     """The chat completions API."""
 
-    def parse(self, body: Body, history: Sequence[JSON]) -> ModelCall:
-        check_fields(body, _KNOWN, _ONLY, _REFUSED)
-        messages = check_list(body.get("messages"), "messages", "messages", empty=False)
-        for number, message in enumerate(messages):
-            _check_message(message, f"messages[{number}]")
-        tools = check_list(body.get("tools") or [], "tools", "functions")
-        for number, tool in enumerate(tools):
-            _check_tool(tool, f"tools[{number}]")
-        return ModelCall(cast(list[Message], messages), cast(list[Tool], tools))
+    known, only, refused = _KNOWN, _ONLY, _REFUSED
 
-    def answer(self, body: Body, number: int, message: Message, reply: Reply | None) -> Answer:
-        shown = shown_message(message, number)
-        reason, usage = _finish_reason(shown, reply), _usage(reply)
+    def read_messages(self, body: Body, history: Sequence[JSON]) -> list[Message]:
+        messages = check_list(body.get("messages"), "messages", "messages", empty=False)
+        return [_message(message, f"messages[{number}]") for number, message in enumerate(messages)]
+
+    def read_tool(self, tool: Mapping[str, JSON], where: str) -> Tool:
+        function = tool.get("function")
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
+            raise InvalidRequest(f"{where}.function must be a function with a name.", f"{where}.function")
+        return cast(Tool, tool)
+
+    def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:
+        reason, usage = _finish_reason(message, reply), _usage(reply)
         common: Event = {"id": f"chatcmpl-{number}", "created": int(time.time()), "model": model_name(body)}
-        if body.get("stream"):
-            options = body.get("stream_options")
-            wanted = isinstance(options, dict) and bool(options.get("include_usage"))
-            events = _chunks(common, shown, reason, usage, include_usage=wanted)
-            lines = [f"data: {json.dumps(event)}\n\n" for event in events]
-            return Answer(body="".join([*lines, "data: [DONE]\n\n"]), stream=True)
-        choice = {
-            "index": 0,
-            "message": {**shown, "refusal": None},
-            "finish_reason": reason,
-            "logprobs": None,
-        }
-        complete = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
-        return Answer(body=json.dumps(complete))
+        options = body.get("stream_options")
+        wanted = isinstance(options, dict) and bool(options.get("include_usage"))
+        chunks = _chunks(common, message, reason, usage, include_usage=wanted)
+        choice = {"index": 0, "message": {**message, "refusal": None}, "finish_reason": reason, "logprobs": None}
+        return Written(
+            complete={**common, "object": "chat.completion", "choices": [choice], "usage": usage},
+            events=chain((f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), ["data: [DONE]\n\n"]),
+        )
 
 
 def _chunks(common: Event, message: Message, reason: str, usage: JSON, *, include_usage: bool) -> Iterator[Event]:
@@ -95,9 +90,9 @@ def _finish_reason(message: Message, reply: Reply | None) -> str:
 
 
 def _usage(reply: Reply | None) -> JSON:
-    if reply is None or not reply.metered:
+    usage = metered_usage(reply)
+    if usage is None:
         return None
-    usage: Usage = reply.usage
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
@@ -107,24 +102,19 @@ def _usage(reply: Reply | None) -> JSON:
     }
 
 
-def _check_message(message: object, where: str) -> None:
-    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+def _message(message: Mapping[str, JSON], where: str) -> Message:
+    role = message.get("role")
+    if role not in _ROLES:
         raise InvalidRequest(f"{where}.role must be one of {', '.join(_ROLES)}.", f"{where}.role")
-    check_parts(message.get("content"), _PARTS, f"{where}.content")
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
         raise InvalidRequest(f"{where}.tool_calls must be a list of calls of functions.", f"{where}.tool_calls")
-
-
-def _check_tool(tool: object, where: str) -> None:
-    if not isinstance(tool, dict) or tool.get("type", "function") != "function":
-        kind = tool.get("type") if isinstance(tool, dict) else None
-        raise InvalidRequest(
-            f"{where}.type: {kind!r} is not supported; only functions are.", f"{where}.type", code="unsupported_value"
-        )
-    function = tool.get("function")
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
-        raise InvalidRequest(f"{where}.function must be a function with a name.", f"{where}.function")
+    content = message.get("content")
+    if role != "user":
+        text_content(content, _PARTS, f"{where}.content")
+        return cast(Message, message)
+    read = user_content(content, _PARTS, "image_url", f"{where}.content")
+    return cast(Message, {**message, "content": read} if isinstance(read, list) else message)
 
 
 def _is_call(call: object) -> bool:

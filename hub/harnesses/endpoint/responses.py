@@ -5,19 +5,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+from hub.harnesses.endpoint.content import text_content, user_content
 from hub.harnesses.endpoint.shapes import (
-    Answer,
     Body,
+    EndpointApi,
     Event,
     InvalidRequest,
-    ModelCall,
-    check_fields,
+    Written,
     check_list,
+    metered_usage,
     model_name,
     names,
     pieces,
-    shown_message,
-    text_of_parts,
 )
 from hub.protocols.calls import Reply
 from hub.protocols.messages import JSON, Message, Tool, ToolCall
@@ -38,11 +37,12 @@ _ONLY: dict[str, Sequence[JSON]] = {
 _REFUSED = ("conversation", "prompt", "context_management", "image", "moderation", "access_programs")
 
 
-class Responses:
+class Responses(EndpointApi):
     """The responses API. Earlier responses are kept by the relay, which sends their items as the history."""
 
-    def parse(self, body: Body, history: Sequence[JSON]) -> ModelCall:
-        check_fields(body, _KNOWN, _ONLY, _REFUSED)
+    known, only, refused = _KNOWN, _ONLY, _REFUSED
+
+    def read_messages(self, body: Body, history: Sequence[JSON]) -> list[Message]:
         instructions = body.get("instructions")
         if not isinstance(instructions, str | None):
             raise InvalidRequest("`instructions` must be text.", "instructions")
@@ -51,20 +51,26 @@ class Responses:
         _add_items(messages, _input_items(body), "input")
         if not messages:
             raise InvalidRequest("`input` must be text, or a list with at least one item.", "input")
-        tools = check_list(body.get("tools") or [], "tools", "functions")
-        return ModelCall(messages, [_tool(tool, f"tools[{number}]") for number, tool in enumerate(tools)])
+        return messages
 
-    def answer(self, body: Body, number: int, message: Message, reply: Reply | None) -> Answer:
-        output = _output(shown_message(message, number), number)
+    def read_tool(self, tool: Mapping[str, JSON], where: str) -> Tool:
+        function: dict[str, JSON] = {
+            "name": _text(tool, "name", where),
+            "description": str(tool.get("description") or ""),
+            "parameters": tool.get("parameters") or {"type": "object", "properties": {}},
+        }
+        if tool.get("strict") is not None:
+            function["strict"] = tool["strict"]
+        return cast(Tool, {"type": "function", "function": function})
+
+    def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:
+        output = _output(message, number)
         response = _response(body, number, output, reply)
-        items = [*_input_items(body), *output]
-        if not body.get("stream"):
-            return Answer(body=json.dumps(response), items=items)
-        lines = [
+        events = (
             f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': place})}\n\n"
             for place, event in enumerate(_events(response, output))
-        ]
-        return Answer(body="".join(lines), stream=True, items=items)
+        )
+        return Written(complete=response, events=events, items=[*_input_items(body), *output])
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -95,7 +101,7 @@ def _add_items(messages: list[Message], items: Sequence[JSON], name: str) -> Non
                 messages.append({"role": "assistant", "content": None})
             messages[-1].setdefault("tool_calls", []).append(_call(item, where))
         else:
-            output = text_of_parts(_field(item, "output", where), _PARTS, f"{where}.output")
+            output = text_content(_field(item, "output", where), _PARTS, f"{where}.output")
             messages.append({"role": "tool", "tool_call_id": _text(item, "call_id", where), "content": output})
 
 
@@ -103,8 +109,9 @@ def _message(item: Mapping[str, JSON], where: str) -> Message:
     role = item.get("role")
     if role not in _ROLES:
         raise InvalidRequest(f"{where}.role must be one of {', '.join(_ROLES)}.", f"{where}.role")
-    content = text_of_parts(_field(item, "content", where), _PARTS, f"{where}.content")
-    return cast(Message, {"role": role, "content": content})
+    content, at = _field(item, "content", where), f"{where}.content"
+    read = user_content(content, _PARTS, "input_image", at) if role == "user" else text_content(content, _PARTS, at)
+    return cast(Message, {"role": role, "content": read})
 
 
 def _call(item: Mapping[str, JSON], where: str) -> ToolCall:
@@ -114,23 +121,6 @@ def _call(item: Mapping[str, JSON], where: str) -> ToolCall:
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }
-
-
-def _tool(tool: Mapping[str, JSON], where: str) -> Tool:
-    if tool.get("type") != "function":
-        raise InvalidRequest(
-            f"{where}.type: {tool.get('type')!r} is not supported; only functions are.",
-            f"{where}.type",
-            code="unsupported_value",
-        )
-    function: dict[str, JSON] = {
-        "name": _text(tool, "name", where),
-        "description": str(tool.get("description") or ""),
-        "parameters": tool.get("parameters") or {"type": "object", "properties": {}},
-    }
-    if tool.get("strict") is not None:
-        function["strict"] = tool["strict"]
-    return cast(Tool, {"type": "function", "function": function})
 
 
 def _field(item: Mapping[str, JSON], name: str, where: str) -> JSON:
@@ -194,9 +184,9 @@ def _response(body: Body, number: int, output: Sequence[Event], reply: Reply | N
 
 
 def _usage(reply: Reply | None) -> JSON:
-    if reply is None or not reply.metered:
+    usage = metered_usage(reply)
+    if usage is None:
         return None
-    usage = reply.usage
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached_input, "cache_write_tokens": 0},

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from hub.protocols.calls import Reply
+from hub.protocols.calls import Reply, Usage
 from hub.protocols.messages import JSON, Message, Tool, calls_of, plain_message, text_of
 
 Body: TypeAlias = dict[str, JSON]
@@ -44,14 +45,54 @@ class Answer:
     items: Sequence[JSON] = ()
 
 
-class EndpointApi(Protocol):
-    """One API: it reads requests, and writes what the model said."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the model said in the format of an API: complete, and as the lines of events of a stream."""
+
+    complete: Event
+    events: Iterable[str]
+    items: Sequence[JSON] = ()
+
+
+class EndpointApi(ABC):
+    """One API: it reads requests, and writes what the model said. `known`, `only` and `refused` name its fields."""
+
+    known: Collection[str]
+    only: Mapping[str, Sequence[JSON]]
+    refused: Collection[str]
 
     def parse(self, body: Body, history: Sequence[JSON]) -> ModelCall:
         """Return the call that *body* asks for. Raises InvalidRequest."""
+        _check_fields(body, self.known, self.only, self.refused)
+        messages = self.read_messages(body, history)
+        tools = check_list(body.get("tools") or [], "tools", "functions")
+        return ModelCall(messages, [self._tool(tool, f"tools[{number}]") for number, tool in enumerate(tools)])
 
     def answer(self, body: Body, number: int, message: Message, reply: Reply | None) -> Answer:
         """Return the answer to request *number*. `reply` has the usage, and is None if a trainer is the model."""
+        written = self.write(body, number, shown_message(message, number), reply)
+        if body.get("stream"):
+            return Answer(body="".join(written.events), stream=True, items=written.items)
+        return Answer(body=json.dumps(written.complete), items=written.items)
+
+    @abstractmethod
+    def read_messages(self, body: Body, history: Sequence[JSON]) -> list[Message]:
+        """Return the messages of *body* and of the responses that it continues. Raises InvalidRequest."""
+
+    @abstractmethod
+    def read_tool(self, tool: Mapping[str, JSON], where: str) -> Tool:
+        """Return a tool of the type function. Raises InvalidRequest."""
+
+    @abstractmethod
+    def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:
+        """Return the answer with the *message* as the program reads it."""
+
+    def _tool(self, tool: Mapping[str, JSON], where: str) -> Tool:
+        kind = tool.get("type", "function")
+        if kind != "function":
+            text = f"{where}.type: {kind!r} is not supported; only functions are."
+            raise InvalidRequest(text, f"{where}.type", code="unsupported_value")
+        return self.read_tool(tool, where)
 
 
 def error_answer(error: InvalidRequest) -> Answer:
@@ -83,7 +124,7 @@ def shown_message(message: Message, number: int) -> Message:
     return shown
 
 
-def check_fields(
+def _check_fields(
     body: Body, known: Collection[str], only: Mapping[str, Sequence[JSON]], refused: Collection[str]
 ) -> None:
     """Check the names in *body*. Fields in *only* may have the listed values. Raises InvalidRequest."""
@@ -104,34 +145,16 @@ def check_fields(
         raise InvalidRequest("`stream` must be true or false.", "stream")
 
 
-def text_of_parts(content: JSON, types: Collection[str], where: str) -> str:
-    """Return the text of *content*, which is text or a list of parts of *types*. Raises InvalidRequest."""
-    check_parts(content, types, where)
-    parts = content if isinstance(content, list) else [{"text": content or ""}]
-    return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
-
-
-def check_parts(content: JSON, types: Collection[str], where: str) -> None:
-    """Check that *content* is text, null or a list of text parts. Raises InvalidRequest."""
-    if not isinstance(content, str | list | None):
-        raise InvalidRequest(f"{where} must be text, a list of parts or null.", where)
-    for place, part in enumerate(content if isinstance(content, list) else []):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if not isinstance(kind, str) or kind not in types:
-            raise InvalidRequest(
-                f"{where}[{place}].type: {kind!r} is not supported; only text is.",
-                f"{where}[{place}].type",
-                code="unsupported_value",
-            )
-        if not isinstance(part.get("text") or part.get("refusal") or "", str):
-            raise InvalidRequest(f"{where}[{place}].text must be text.", f"{where}[{place}].text")
-
-
 def check_list(value: JSON, where: str, of: str, *, empty: bool = True) -> list[Mapping[str, JSON]]:
     """Return *value* if it is a list of objects. Raises InvalidRequest."""
     if not isinstance(value, list) or not (value or empty) or not all(isinstance(item, dict) for item in value):
         raise InvalidRequest(f"`{where}` must be a list {'' if empty else 'with at least one '}of {of}.", where)
     return value
+
+
+def metered_usage(reply: Reply | None) -> Usage | None:
+    """Return the usage that the model's endpoint reported; None if it reported none, or a trainer is the model."""
+    return reply.usage if reply is not None and reply.metered else None
 
 
 def model_name(body: Body) -> str:

@@ -1,5 +1,6 @@
 """The endpoint of agent programs, used by OpenAI's own client over HTTP."""
 
+import base64
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,9 @@ CALL: Any = {
     "content": "I add.",
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
 }
-START = """
+IMAGE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 24).decode()
+START = f"""
+IMAGE = {IMAGE!r}
 import asyncio, json, openai
 client = openai.OpenAI(max_retries=0)
 later = openai.AsyncOpenAI(max_retries=0)
@@ -204,6 +207,55 @@ asyncio.run(main())
     )
 
 
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+def test_images_of_both_apis_reach_the_model_as_parts_of_chat_completions(play: Play) -> None:
+    played = play(
+        """
+url = "data:image/png;base64," + IMAGE
+messages = [{"role": "user", "content": [
+    {"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
+]}]
+first = client.chat.completions.create(model="gpt", messages=messages)
+messages += [first.choices[0].message, {"role": "user", "content": "Sure?"}]
+client.chat.completions.create(model="gpt", messages=messages)
+parts = [{"type": "input_text", "text": "And now?"}, {"type": "input_image", "image_url": url, "detail": "auto"}]
+third = client.responses.create(model="gpt", input=[{"role": "user", "content": parts}])
+client.responses.create(model="gpt", input="Really?", previous_response_id=third.id)
+""",
+        [said("A dot."), said("Yes."), said("A dot."), said("Really.")],
+    )
+
+    def image(detail: str) -> dict[str, object]:
+        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{IMAGE}", "detail": detail}}
+
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image("low")]}
+    assert played.messages[1] == [
+        asked,
+        {"role": "assistant", "content": "A dot."},
+        {"role": "user", "content": "Sure?"},
+    ]
+    assert played.messages[3][0]["content"] == [{"type": "text", "text": "And now?"}, image("auto")]
+    assert played.new == [False, False, True, False]
+
+
+def test_images_are_limited_in_number(play: Play) -> None:
+    play(
+        """
+part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + IMAGE}}
+try:
+    client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": [part] * 51}])
+except openai.BadRequestError as error:
+    assert "messages[0].content has 51 images; at most 50 are allowed" in error.message, error.message
+else:
+    raise AssertionError("accepted")
+client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": [part] * 50}])
+""",
+        [said("Many dots.")],
+    )
+
+
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -219,9 +271,14 @@ REFUSED = [
         "'file_search' is not supported; only functions are",
     ),
     (
-        "responses.create(input=[{'role': 'user', 'content': [{'type': 'input_image', 'image_url': 'x'}]}])",
+        "responses.create(input=[{'role': 'user', 'content': [{'type': 'input_image', 'image_url': 'https://x/y'}]}])",
+        "input[0].content[0].image_url",
+        "addresses and file ids are not supported",
+    ),
+    (
+        "responses.create(input=[{'role': 'user', 'content': [{'type': 'input_file', 'file_id': 'f'}]}])",
         "input[0].content[0].type",
-        "'input_image' is not supported; only text is",
+        "'input_file' is not supported; only text and images are",
     ),
     (
         "responses.create(input=[{'type': 'item_reference', 'id': 'x'}])",
@@ -238,8 +295,20 @@ REFUSED = [
     ("responses.create(input='x', previous_response_id='resp_9')", "previous_response_id", "'resp_9' not found"),
     (
         "chat.completions.create(messages=[{'role': 'user', 'content': [{'type': 'image_url', 'image_url': {}}]}])",
-        "messages[0].content[0].type",
-        "'image_url' is not supported; only text is",
+        "messages[0].content[0].image_url.url",
+        "images must be data URLs",
+    ),
+    (
+        "chat.completions.create(messages=[{'role': 'user', 'content': [{'type': 'image_url', 'image_url': "
+        "{'url': 'data:image/png;base64,AAAA'}}]}])",
+        "messages[0].content[0].image_url.url",
+        "the image is not PNG, JPEG, GIF or WebP",
+    ),
+    (
+        "chat.completions.create(messages=[{'role': 'user', 'content': [{'type': 'image_url', 'image_url': "
+        "{'url': 'data:image/png;base64,' + IMAGE, 'detail': 'sharp'}}]}])",
+        "messages[0].content[0].detail",
+        "must be one of auto, low, high, original",
     ),
     ("chat.completions.create(messages=[], n=1)", "messages", "`messages` must be a list with at least one"),
     ("chat.completions.create(messages=[{'role': 'user', 'content': 'x'}], n=2)", "n", "`n` must be `1` here"),
