@@ -17,8 +17,9 @@ from django.utils.safestring import SafeString
 from hub import services
 from hub.gates.certificates import Certificate
 from hub.manifest.schema import CATEGORIES
-from hub.models import CaseDefect, Environment, EnvironmentVersion
-from hub.selectors import is_curator
+from hub.models import CaseDefect, Environment, EnvironmentVersion, Team
+from hub.selectors import is_curator, list_foreign_environments, list_visible_environments
+from hub.teams.visibility import sees_all_teams
 
 
 class CuratorAdmin(admin.ModelAdmin):
@@ -38,6 +39,20 @@ class CuratorAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class EnvironmentFilter(admin.SimpleListFilter):
+    """Filter of versions by the environments that the user may see."""
+
+    title = "environment"
+    parameter_name = "environment"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        slugs = list_visible_environments(request.user).order_by("slug").values_list("slug", flat=True)
+        return [(slug, slug) for slug in slugs]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[EnvironmentVersion]) -> QuerySet[EnvironmentVersion]:
+        return queryset if self.value() is None else queryset.filter(environment__slug=self.value())
 
 
 def gates_table(certificate: Certificate | None) -> str:
@@ -89,16 +104,20 @@ class EnvironmentAdmin(CuratorAdmin):
             "State",
             {
                 "description": "Publish and retire environments with the actions of the list.",
-                "fields": ["visibility", "owner", "latest", "gates"],
+                "fields": ["visibility", "owner", "team", "latest", "gates"],
             },
         ),
     ]
     readonly_fields = ["slug", "visibility", "owner", "latest", "gates"]
     actions = ["publish", "feature", "unfeature", "retire"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Environment]:
+        return list_visible_environments(request.user)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Environment | None = None) -> list[str]:
         # What was held out may already be in someone's report as unseen in training: it can only be tightened.
-        return [*self.readonly_fields, "held_out"] if obj and obj.held_out else list(self.readonly_fields)
+        fields = [*self.readonly_fields, "held_out"] if obj and obj.held_out else list(self.readonly_fields)
+        return fields if sees_all_teams(request.user) else [*fields, "team"]
 
     def view_on_site(self, environment: Environment) -> str:
         return reverse("hub:environment", args=[environment.slug])
@@ -151,14 +170,28 @@ class EnvironmentAdmin(CuratorAdmin):
             self.message_user(request, f"{environment} is retired.", messages.SUCCESS)
 
 
+@admin.register(Team)
+class TeamAdmin(admin.ModelAdmin):
+    """Teams with their quotas. The members of a team are the users in its group."""
+
+    list_display = ["slug", "group", "spend_usd_per_month", "runs_per_day", "storage_bytes"]
+    list_select_related = ["group"]
+    filter_horizontal = ["managers"]
+    fields = ["group", "slug", "managers", "spend_usd_per_month", "runs_per_day", "storage_bytes"]
+
+
 @admin.register(EnvironmentVersion)
 class EnvironmentVersionAdmin(CuratorAdmin):
     list_display = ["__str__", "case_count", "digest", "deprecated", "created_at"]
-    list_filter = ["environment"]
+    list_filter = [EnvironmentFilter]
     list_select_related = ["environment"]
     search_fields = ["environment__slug", "digest"]
     fields = ["environment", "version", "digest", "case_count", "deprecated", "gates", "source", "created_at"]
     readonly_fields = ["environment", "version", "digest", "case_count", "gates", "source", "created_at"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EnvironmentVersion]:
+        hidden = list_foreign_environments(request.user).values("pk")
+        return super().get_queryset(request).exclude(environment__in=hidden)
 
     @admin.display(description="certificate")
     def gates(self, version: EnvironmentVersion) -> SafeString:
@@ -178,6 +211,10 @@ class CaseDefectAdmin(CuratorAdmin):
     fields = ["case", "version", "description", "reported_by", "status", "resolution", "resolved_by", "resolved_at"]
     readonly_fields = ["case", "version", "description", "reported_by", "status", "resolved_by", "resolved_at"]
     actions = ["accept", "reject"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CaseDefect]:
+        hidden = list_foreign_environments(request.user).values("pk")
+        return super().get_queryset(request).exclude(case__version__environment__in=hidden)
 
     @admin.display(description="environment")
     def version(self, defect: CaseDefect) -> str:

@@ -1,11 +1,14 @@
-"""Models of environments, their immutable versions, cases, reports of wrong cases and drafts of uploads."""
+"""Models of teams, environments, their immutable versions, cases, reports of wrong cases and drafts of uploads."""
 
 import uuid
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.core.files.storage import Storage, storages
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -24,7 +27,69 @@ def bundle_path(version: "EnvironmentVersion", filename: str) -> str:
     return str(PurePosixPath("bundles", version.digest[:2], f"{version.digest}.zip"))
 
 
-class Environment(models.Model):
+class Team(models.Model):
+    """A group of users that owns environments, runs and models. Its members are the users in the group.
+
+    The quotas limit what the team uses. An empty quota is no limit.
+    """
+
+    SHARED = "shared"  # what people write for no team; no slug
+
+    group = models.OneToOneField(Group, models.CASCADE, related_name="team")
+    slug = models.SlugField(max_length=64, unique=True, help_text="Its name in REST, configs and addresses.")
+    managers = models.ManyToManyField(
+        settings.AUTH_USER_MODEL,
+        blank=True,
+        related_name="+",
+        help_text="Members who add and remove members, and move what the team owns to another team.",
+    )
+    spend_usd_per_month = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="US dollars that its runs may spend in a calendar month (UTC).",
+    )
+    runs_per_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Runs that its members may start in a day (UTC)."
+    )
+    storage_bytes = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Bytes of the bundles of its environments, all versions together."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    def clean(self) -> None:
+        if self.slug == self.SHARED:
+            raise ValidationError({"slug": f"{self.SHARED} stands for no team. Choose another slug."})
+
+    @property
+    def name(self) -> str:
+        """The name of its group."""
+        return self.group.name
+
+
+class TeamOwned(models.Model):
+    """Something that a team may own. `hub.teams.visibility` decides who sees it."""
+
+    team = models.ForeignKey(
+        Team,
+        models.PROTECT,  # otherwise the end of a team would show everybody what it owned
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The team that owns it, whose members alone see it. Empty: shared with everybody.",
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Environment(TeamOwned):
     """Environment of the catalogue: a slug and its versions. Curators may edit its texts and flags."""
 
     class Visibility(models.TextChoices):
@@ -79,6 +144,7 @@ class EnvironmentVersion(models.Model):
     manifest = OrderedJSONField()
     readme = models.TextField(blank=True)
     archive = models.FileField(storage=archive_storage, upload_to=bundle_path, max_length=200)
+    archive_bytes = models.PositiveBigIntegerField(null=True, help_text="Size of the archive; null if not measured.")
     case_count = models.PositiveIntegerField(default=0)
     certificate = OrderedJSONField(null=True, blank=True)
     deprecated = models.CharField(
@@ -171,6 +237,14 @@ class UploadDraft(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    team = models.ForeignKey(
+        Team,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The team that will own a new environment.",
+    )
     name = models.CharField(max_length=200)
     archive = models.BinaryField()
     problems = OrderedJSONField(default=list)

@@ -16,6 +16,7 @@ from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Tool
+from hub.teams.visibility import visible_to
 
 CURATE = "hub.curate_environment"
 VIEW_HELD_OUT = "hub.view_held_out"
@@ -108,10 +109,12 @@ def list_case_ids(version: EnvironmentVersion) -> list[str]:
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
 
 
-def list_open_defects(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
-    """Return open reports of wrong cases, of *version* or of all versions."""
+def list_open_defects(user: User | AnonymousUser, version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
+    """Return open reports of wrong cases, of *version* or of all versions that *user* may see."""
     found = CaseDefect.objects.filter(status=CaseDefect.Status.OPEN)
-    return found if version is None else found.filter(case__version=version)
+    if version is not None:
+        return found.filter(case__version=version)
+    return found.exclude(case__version__environment__in=list_foreign_environments(user).values("pk"))
 
 
 def is_curator(user: User | AnonymousUser | None) -> bool:
@@ -120,20 +123,24 @@ def is_curator(user: User | AnonymousUser | None) -> bool:
 
 
 def list_visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
-    """Return the environments visible to *user*: published, retired (old runs link to them) and their own."""
-    environments = Environment.objects.select_related("latest")
-    if is_curator(user):
-        return environments
-    seen = Q(visibility__in=[Environment.Visibility.PUBLISHED, Environment.Visibility.RETIRED])
-    return environments.filter(seen | Q(owner_id=user.pk) if user.pk else seen)
+    """Return the environments visible to *user*: published, retired (old runs link to them) and their own.
+
+    Curators also see those that are private to others. Nobody sees those of other teams.
+    """
+    return Environment.objects.select_related("latest", "team__group").filter(_visible_to(user))
 
 
 def list_foreign_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
-    """Return the environments that are private to other users and therefore hidden from *user*."""
+    """Return the environments that are hidden from *user*: private to other users, or owned by other teams."""
+    visible = Environment.objects.filter(_visible_to(user)).order_by().values("pk")
+    return Environment.objects.exclude(pk__in=visible)
+
+
+def _visible_to(user: User | AnonymousUser) -> Q:
     if is_curator(user):
-        return Environment.objects.none()
-    private = Environment.objects.filter(visibility=Environment.Visibility.PRIVATE)
-    return private.exclude(owner_id=user.pk) if user.pk else private
+        return visible_to(user)
+    seen = Q(visibility__in=[Environment.Visibility.PUBLISHED, Environment.Visibility.RETIRED])
+    return visible_to(user) & (seen | Q(owner_id=user.pk) if user.pk else seen)
 
 
 def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:

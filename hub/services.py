@@ -9,18 +9,21 @@ from typing import IO
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
 
 from hub.bundles.cases import PreparedCase
 from hub.bundles.loader import Bundle, open_bundle
-from hub.bundles.stored import open_stored_archive, restore_archive, store_archive
+from hub.bundles.stored import archive_size, open_stored_archive, restore_archive, store_archive
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.protocols.cases import case_split
 from hub.selectors import is_curator
+from hub.teams.quotas import check_storage, lock_team
+from hub.teams.visibility import may_see
 
 BATCH = 500
 TEXTS = ("title", "summary", "category", "tags", "license")
@@ -34,6 +37,7 @@ def import_bundle(
     *,
     bundle: Bundle | str | Path,
     owner: User | None = None,
+    team: Team | None = None,
     certificate: Mapping[str, object] | None = None,
     publish: bool = False,
 ) -> EnvironmentVersion:
@@ -41,13 +45,14 @@ def import_bundle(
 
     If the archive of the existing version is missing or damaged, it is stored again.
 
-    *owner* None means the operator at the command line, who may add versions to any environment. *certificate* is the
-    result of the gates; it is ignored if it is for another digest. Raises BundleError with every problem, and
-    EnvironmentRefused.
+    *owner* None means the operator at the command line, who may add versions to any environment. *team* owns a new
+    environment; one that exists keeps its team. *certificate* is the
+    result of the gates; it is ignored if it is for another digest. Raises BundleError with every problem,
+    EnvironmentRefused and QuotaExceeded.
     """
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
-            return import_bundle(bundle=opened, owner=owner, certificate=certificate, publish=publish)
+            return import_bundle(bundle=opened, owner=owner, team=team, certificate=certificate, publish=publish)
     try:
         manifest = bundle.manifest
     except BundleError:  # report the problems of all files, not only of the manifest
@@ -59,9 +64,11 @@ def import_bundle(
             problems = bundle_problems(bundle, on_case=lambda item: spool.write(_case_line(item)))
             if problems:
                 raise BundleError(problems)
-            archive = store_archive(bundle)
+            archive = store_archive(bundle, lambda size: _check_storage(manifest, team, size))
             with transaction.atomic():
-                environment = _locked_environment(manifest, owner)
+                environment = _locked_environment(manifest, owner, team)
+                if environment.team is not None:
+                    check_storage(lock_team(environment.team), archive_size(archive))
                 existing = _find_version(manifest, bundle, owner) or _create_version(
                     environment, manifest, bundle, archive, spool
                 )
@@ -78,7 +85,7 @@ def _find_version(manifest: Manifest, bundle: Bundle, owner: User | None) -> Env
     environment = Environment.objects.filter(slug=manifest.slug).first()
     if environment is None:
         return None
-    if owner is not None and environment.owner_id != owner.pk and not is_curator(owner):
+    if owner is not None and not _may_add_version(owner, environment):
         raise EnvironmentRefused(
             f"The slug {manifest.slug!r} belongs to someone else; choose another in environment.yaml."
         )
@@ -94,6 +101,10 @@ def _find_version(manifest: Manifest, bundle: Bundle, owner: User | None) -> Env
     return version
 
 
+def _may_add_version(user: User, environment: Environment) -> bool:
+    return may_see(user, environment) and (environment.owner_id == user.pk or is_curator(user))
+
+
 def _next_patch(version: str) -> str:
     major, minor, patch = version.partition("-")[0].split(".")
     return f"{major}.{minor}.{int(patch) + 1}"
@@ -104,13 +115,21 @@ def _case_line(item: PreparedCase) -> str:
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
-def _locked_environment(manifest: Manifest, owner: User | None) -> Environment:
+def _locked_environment(manifest: Manifest, owner: User | None, team: Team | None) -> Environment:
     """Return the environment's row, created if missing and locked until the transaction ends."""
     texts = {name: getattr(manifest, name) for name in TEXTS}
     environment, _ = Environment.objects.get_or_create(
-        slug=manifest.slug, defaults={**texts, "owner": owner, "held_out": manifest.held_out}
+        slug=manifest.slug, defaults={**texts, "owner": owner, "team": team, "held_out": manifest.held_out}
     )
     return Environment.objects.select_for_update().get(pk=environment.pk)
+
+
+def _check_storage(manifest: Manifest, team: Team | None, size: int) -> None:
+    """Raise QuotaExceeded if an archive of *size* bytes exceeds the quota of the team of the environment."""
+    environment = Environment.objects.filter(slug=manifest.slug).select_related("team").first()
+    owner = team if environment is None else environment.team
+    if owner is not None:
+        check_storage(owner, size)
 
 
 def _create_version(
@@ -123,6 +142,7 @@ def _create_version(
         manifest=bundle.yaml.value,
         readme=bundle.readme,
         archive=archive,
+        archive_bytes=archive_size(archive),
     )
     version.case_count = _create_cases(version, spool)
     version.save(update_fields=["case_count"])
@@ -211,6 +231,24 @@ def _set_visibility(environment: Environment, visibility: Environment.Visibility
     if environment.visibility != visibility:
         environment.visibility = visibility
         environment.save(update_fields=["visibility", "updated_at"])
+
+
+def move_environment(*, environment: Environment, team: Team | None) -> None:
+    """Make *team* the owner of the environment; None: share it. Runs on it are then visible to that team alone.
+
+    Raises QuotaExceeded if the bundles of its versions exceed the storage of *team*.
+    """
+    if team is not None and team != environment.team:
+        for version in environment.versions.filter(archive_bytes=None).exclude(archive="").only("archive"):
+            EnvironmentVersion.objects.filter(pk=version.pk).update(
+                archive_bytes=archive_size(version.archive.name or "")
+            )
+    with transaction.atomic():
+        if team is not None and team != environment.team:
+            sizes = environment.versions.aggregate(total=Sum("archive_bytes"))
+            check_storage(lock_team(team), sizes["total"] or 0)
+        environment.team = team
+        environment.save(update_fields=["team", "updated_at"])
 
 
 def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:

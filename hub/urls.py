@@ -20,6 +20,7 @@ urlpatterns = [
     path("<slug:slug>/<str:version>/file", files.file, name="file"),
     path("<slug:slug>/<str:version>/publish/", curating.publish, name="publish"),
     path("<slug:slug>/<str:version>/retire/", curating.retire, name="retire"),
+    path("<slug:slug>/<str:version>/team/", curating.move, name="move"),
     path("<slug:slug>/<str:version>/gates/", curating.gates, name="gates"),
     path("<slug:slug>/<str:version>/changes/", versions.changes, name="changes"),
     path("<slug:slug>/<str:version>/defects/<path:case>/", cases.defect, name="defect"),

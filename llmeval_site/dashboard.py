@@ -40,7 +40,7 @@ def _running(user: User) -> Context | None:
 def _waiting(user: User) -> Context | None:
     """Return the pairs and reports of wrong cases that wait for a decision of the user."""
     pairs = review_progress(user) if user.has_perm("review.decide_pair") else None
-    defects = list_open_defects().count() if is_curator(user) else 0
+    defects = list_open_defects(user).count() if is_curator(user) else 0
     return {"pairs": pairs, "defects": defects} if defects or (pairs is not None and pairs.waiting) else None
 
 

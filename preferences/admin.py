@@ -10,7 +10,7 @@ from django.urls import reverse
 from hub.selectors import is_curator
 from preferences.decision_fields import labelled_values
 from preferences.models import IssueCategory, Preference
-from preferences.selectors import without_withheld
+from preferences.selectors import visible_preferences
 
 
 class ForCurators(admin.ModelAdmin):
@@ -64,7 +64,7 @@ class PreferenceAdmin(ForCurators):
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Preference]:
-        return without_withheld(request.user, super().get_queryset(request))
+        return visible_preferences(request.user, superseded=True)
 
     @admin.display(description="decision", empty_value="-")
     def decision(self, obj: Preference) -> str:

@@ -8,9 +8,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hub.models import CaseDefect
-from hub.selectors import is_curator
 from preferences.models import IssueCategory, Preference
-from runs.selectors import visible_runs
+from runs.selectors import sees_all_runs, visible_runs
 
 
 def current_preferences() -> QuerySet[Preference]:
@@ -39,7 +38,7 @@ def without_withheld(user: User | AnonymousUser, rows: QuerySet[Preference]) -> 
 
 def sees_all_preferences(user: User | AnonymousUser) -> bool:
     """Return whether no preference is hidden from *user*."""
-    return is_curator(user) and all(condition(user) is None for condition in _withheld)
+    return sees_all_runs(user) and all(condition(user) is None for condition in _withheld)
 
 
 def visible_preferences(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:

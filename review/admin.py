@@ -1,11 +1,12 @@
 """Admin of review for curators: guidelines can be edited, assignments (with reasons for skipping) are read-only."""
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from preferences.admin import ForCurators
 from review.models import Assignment, Guideline
+from runs.selectors import visible_runs
 
 
 @admin.register(Guideline)
@@ -19,6 +20,10 @@ class AssignmentAdmin(ForCurators):
     list_filter = ["state"]
     list_select_related = ["pair", "reviewer"]
     fields = ["pair", "reviewer", "state", "skip_reason", "started_at", "finished_at"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Assignment]:
+        runs = visible_runs(request.user, deleted=True).order_by().values("pk")
+        return super().get_queryset(request).filter(pair__run__in=runs)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -5,8 +5,10 @@ from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from hub.teams.choice import list_own_teams
+from hub.teams.visibility import sees_all_teams
 from runs.models import ModelEndpoint, Run
-from runs.selectors import visible_runs
+from runs.selectors import visible_models, visible_runs
 from runs.services import RunActive, delete_run, restore_run
 from runs.web.model_form import ModelEndpointForm
 
@@ -18,11 +20,22 @@ class ModelEndpointAdmin(admin.ModelAdmin):
     list_filter = ["enabled", "provider"]
     search_fields = ["name", "model"]
     fieldsets = [
-        (None, {"fields": ["name", "enabled", "provider", "model", "base_url", "api_key_env"]}),
+        (None, {"fields": ["name", "team", "enabled", "provider", "model", "base_url", "api_key_env"]}),
         ("Requests", {"fields": ["parameters", "family"]}),
         ("Price", {"fields": ["price_input", "price_cached_input", "price_output"]}),
         ("Limits of all runs together", {"fields": ["requests_per_minute", "tokens_per_minute"]}),
     ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ModelEndpoint]:
+        return visible_models(request.user)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ModelEndpoint | None = None) -> list[str]:
+        return [] if sees_all_teams(request.user) else ["team"]
+
+    def save_model(self, request: HttpRequest, obj: ModelEndpoint, form: ModelEndpointForm, change: bool) -> None:
+        own = [] if change or sees_all_teams(request.user) else list_own_teams(request.user)
+        obj.team = own[0] if own else obj.team
+        super().save_model(request, obj, form, change)
 
 
 class DeletedFilter(admin.SimpleListFilter):
@@ -42,12 +55,13 @@ class DeletedFilter(admin.SimpleListFilter):
 class RunAdmin(admin.ModelAdmin):
     """Runs, deleted ones included. Nothing can be edited; actions delete and restore."""
 
-    list_display = ["__str__", "status", "created_by", "created_at", "deleted_at", "deleted_by"]
+    list_display = ["__str__", "team", "status", "created_by", "created_at", "deleted_at", "deleted_by"]
     list_filter = [DeletedFilter, "status"]
-    list_select_related = ["created_by", "deleted_by"]
+    list_select_related = ["created_by", "deleted_by", "team"]
     search_fields = ["name"]
     readonly_fields = (
         "name",
+        "team",
         "status",
         "message",
         "created_by",

@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from hub.common.fields import LargeJSONField, LargeTextField, OrderedJSONField
 from hub.common.leases import Leased
-from hub.models import Case, EnvironmentVersion
+from hub.models import Case, EnvironmentVersion, Team, TeamOwned
 
 NOTE_LENGTH = 4000
 _SCORES_TOGETHER = 1000  # responses whose scores have their files in one folder
 _NUMBER = re.compile("[0-9]{1,18}")
 
 
-class Run(Leased):
+class Run(Leased, TeamOwned):
     """One evaluation of models on environments."""
 
     class Status(models.TextChoices):
@@ -124,6 +124,25 @@ class Run(Leased):
 ACTIVE = [Run.Status.QUEUED, Run.Status.RUNNING]
 WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
 ENDED = [*WITH_RESULTS, Run.Status.FAILED]
+
+
+class TeamSpend(models.Model):
+    """US dollars that a run has spent of the quota of its team in one month, or that its processes may spend.
+
+    It is kept when the run is removed, and with the earlier team when the run is moved.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="+")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
+    month = models.DateField(help_text="Its first day, in UTC.")
+    usd = models.FloatField(default=0.0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "team", "month"], name="one_spend_per_month")]
+        indexes = [models.Index(fields=["team", "month"], name="spend_of_team")]
+
+    def __str__(self) -> str:
+        return f"{self.team} in {self.month:%B %Y}"
 
 
 class RunTag(models.Model):
@@ -405,7 +424,7 @@ endpoint_name_is_valid = RegexValidator(
 )
 
 
-class ModelEndpoint(models.Model):
+class ModelEndpoint(TeamOwned):
     """A registered model. Runs that start on the web or over REST can only use registered models."""
 
     name = models.CharField(max_length=120, unique=True, validators=[endpoint_name_is_valid])

@@ -7,9 +7,10 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
-from hub.models import Case, Environment
-from hub.selectors import is_curator, list_withheld_environments, may_see_content
-from runs.models import Response, Run, RunEnvironment, RunModel
+from hub.models import Case
+from hub.selectors import is_curator, list_foreign_environments, list_withheld_environments, may_see_content
+from hub.teams.visibility import list_foreign_teams, sees_all_teams, visible_to
+from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnvironment, RunModel
 
 # Keys of a model in a config that describe its endpoint. Only staff may see them.
 ENDPOINT_KEYS = frozenset({"base_url", "api_key_env"})
@@ -40,21 +41,41 @@ def may_delete(user: User | AnonymousUser, run: Run) -> bool:
 
 
 def visible_runs(user: User | AnonymousUser, *, deleted: bool = False) -> QuerySet[Run]:
-    """Return the runs that *user* may see: those whose environments the user may see, since a run shows their cases.
+    """Return the runs that *user* may see: shared ones and those of the user's teams.
+
+    The user must also see all their environments, since a run shows their cases.
 
     deleted: include deleted runs, for data such as preferences that outlives them.
     """
-    runs = Run.objects.select_related("created_by").defer("host")
+    runs = Run.objects.select_related("created_by", "team__group").defer("host").filter(visible_to(user))
     if not deleted:
         runs = runs.filter(deleted_at=None)
-    if is_curator(user):
+    if sees_all_teams(user):
         return runs
-    foreign = RunEnvironment.objects.filter(
-        run=OuterRef("pk"), version__environment__visibility=Environment.Visibility.PRIVATE
-    )
-    if user.pk:
-        foreign = foreign.exclude(version__environment__owner_id=user.pk)
-    return runs.filter(~Exists(foreign))
+    hidden = list_foreign_environments(user).order_by().values("pk")
+    return runs.filter(~Exists(RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=hidden)))
+
+
+def sees_all_runs(user: User | AnonymousUser) -> bool:
+    """Return whether no run is hidden from *user*."""
+    return is_curator(user) and not list_foreign_teams(user).exists()
+
+
+def visible_models(user: User | AnonymousUser) -> QuerySet[ModelEndpoint]:
+    """Return the registered models that *user* may see: shared ones and those of the user's teams."""
+    return ModelEndpoint.objects.select_related("team__group").filter(visible_to(user))
+
+
+def list_usable_models(user: User | AnonymousUser | None) -> list[ModelEndpoint]:
+    """Return the registered models in use that *user* may see, by name. None, for the command line: all."""
+    models = ModelEndpoint.objects.select_related("team__group") if user is None else visible_models(user)
+    return list(models.filter(enabled=True))
+
+
+def visible_episodes(user: User) -> QuerySet[EpisodeSession]:
+    """Return the episodes that *user* started, without those of environments of teams that the user has left."""
+    hidden = list_foreign_teams(user).order_by().values("pk")
+    return EpisodeSession.objects.filter(user=user).exclude(case__version__environment__team__in=hidden)
 
 
 def shown_config(run: Run, user: User | AnonymousUser) -> object:

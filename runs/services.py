@@ -11,15 +11,18 @@ from django.db import transaction
 from django.utils import timezone
 
 from hub.common.errors import Conflict
+from hub.models import Team
 from hub.protocols.messages import JSON
 from hub.services import import_bundle
 from runs.config.parsing import parse_config
 from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
 from runs.leases import LEASE, LeaseLost, RunBusy
+from runs.limits.team_quotas import check_new_run, check_spend
 from runs.missing import expected_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
+from runs.providers.registry import costs_money
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
 
@@ -38,21 +41,26 @@ def create_run(
     config: RunConfig,
     environments: list[SelectedEnvironment],
     user: User | None = None,
+    team: Team | None = None,
     owner: str = "",
     rescored_from: Run | None = None,
 ) -> Run:
     """Store a queued run: for the workers, or for *owner*, which then holds its lease from the start.
 
-    Imports the bundles that the config names by path first. *rescored_from*: the run whose responses it scores again.
+    Imports the bundles that the config names by path first. *team*: who owns the run; None: it is shared.
+    *rescored_from*: the run whose responses it scores again. Raises QuotaExceeded.
     """
-    versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in environments]
+    versions = [item.version or import_bundle(bundle=item.path or "", owner=user, team=team) for item in environments]
     remaining = expected_responses((item.count for item in environments), len(config.models), config.attempts)
     with transaction.atomic():
+        if team is not None:
+            check_new_run(team, [spec for spec in _all_specs(config) if costs_money(spec)])
         run = Run.objects.create(
             name=config.name,
             config=config.stored(),
             config_hash=config_hash(config, environments),
             created_by=user,
+            team=team,
             rescored_from=rescored_from,
             host=_host(),
             tracking_state=_tracking_state(config),
@@ -84,6 +92,10 @@ def create_run(
         extra={"run_id": run.pk, "user_id": user.pk if user else None},
     )
     return run
+
+
+def _all_specs(config: RunConfig) -> list[ModelSpec]:
+    return [*config.models, *(spec for specs in config.role_specs().values() for spec in specs)]
 
 
 def _tracking_state(config: RunConfig) -> Run.TrackingState:
@@ -124,8 +136,11 @@ def resume_run(*, run: Run, owner: str = "") -> bool:
     """Make *run* ready to be executed again, with another chance for models that were stopped.
 
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
-    is queued for the workers. Returns False if it is active, or held by another process.
+    is queued for the workers. Returns False if it is active, or held by another process. Raises QuotaExceeded.
     """
+    if run.team is not None:
+        specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
+        check_spend(run.team, [spec for spec in specs if costs_money(spec)])
     with transaction.atomic():
         if owner and run.status in ACTIVE:  # left behind by a process that ended
             Run.objects.filter(pk=run.pk, lease_owner=owner).update(cancel_requested=False)
@@ -160,6 +175,13 @@ def fail_run(*, run: Run, message: str, owner: str) -> None:
     """Mark *run* as failed, unless it has ended or *owner* no longer holds its lease."""
     with suppress(StatusConflict, LeaseLost):
         change_status(run, Run.Status.FAILED, owner=owner, message=message)
+
+
+def move_run(*, run: Run, team: Team | None) -> None:
+    """Make *team* the owner of *run*; None: share it. Raises RunActive if the run has not ended."""
+    if not Run.objects.filter(pk=run.pk, status__in=ENDED).update(team=team):
+        raise RunActive(f"Run {run.pk} is {run.get_status_display()}. Wait until it has ended, or cancel it.")
+    run.team = team
 
 
 def register_demo_models() -> None:

@@ -18,6 +18,7 @@ urlpatterns = [
     path("runs/<int:pk>/resume/", runs.resume, name="resume"),
     path("runs/<int:pk>/rescore/", runs.rescore, name="rescore"),
     path("runs/<int:pk>/describe/", runs.describe, name="describe"),
+    path("runs/<int:pk>/team/", runs.move, name="move"),
     path("runs/<int:pk>/delete/", runs.delete, name="delete"),
     path("runs/<int:pk>/report", runs.report, name="report"),
     path("runs/<int:pk>/failures", runs.failures, name="failures"),

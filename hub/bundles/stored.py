@@ -8,7 +8,7 @@ used.
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -42,14 +42,23 @@ class _WrongDigest(ValueError):
     """The file is not the archive of the version."""
 
 
-def store_archive(bundle: Bundle) -> str:
+def store_archive(bundle: Bundle, check: Callable[[int], None] = lambda size: None) -> str:
     """Store the bundle's archive and return its name. Equal content has an equal name and is stored once.
 
-    Raises ArchiveUnavailable.
+    check: receives the size in bytes before anything is stored, and may raise an error. Raises ArchiveUnavailable.
     """
     name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
     with _explained(f"The archive {name}"):
-        return name if archive_storage().exists(name) else _save(bundle, name)
+        if not archive_storage().exists(name):
+            return _save(bundle, name, check)
+        check(archive_storage().size(name))
+        return name
+
+
+def archive_size(name: str) -> int:
+    """Return the size of a stored archive in bytes. Raises ArchiveUnavailable."""
+    with _explained(f"The archive {name}"):
+        return archive_storage().size(name)
 
 
 def restore_archive(version: EnvironmentVersion, bundle: Bundle) -> None:
@@ -69,9 +78,10 @@ def restore_archive(version: EnvironmentVersion, bundle: Bundle) -> None:
             version.save(update_fields=["archive"])
 
 
-def _save(bundle: Bundle, name: str) -> str:
+def _save(bundle: Bundle, name: str, check: Callable[[int], None] = lambda size: None) -> str:
     with tempfile.TemporaryFile() as file:
         bundle.write(file)
+        check(file.tell())
         file.seek(0)
         return archive_storage().save(name, File(file))
 

@@ -26,6 +26,7 @@ from hub.common.rest.permissions import needs
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.cases import case_split
 from hub.selectors import CURATE, list_forgeable_rules, may_see_content
+from hub.services import move_environment
 from hub.web import queries
 from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
 from hub.web.uploads import receive_bundle
@@ -54,6 +55,9 @@ class ZipParser(BaseParser):
 class EnvironmentItem(serializers.ModelSerializer[Environment]):
     """An environment in a list."""
 
+    team = serializers.CharField(
+        source="team.slug", default=None, allow_null=True, help_text="The team that owns it; null if it is shared."
+    )
     latest = serializers.CharField(source="latest.version", default=None, allow_null=True)
     cases = serializers.IntegerField(source="latest.case_count", default=0)
     digest = serializers.CharField(source="latest.digest", default=None, allow_null=True)
@@ -62,6 +66,7 @@ class EnvironmentItem(serializers.ModelSerializer[Environment]):
         model = Environment
         fields = [
             "slug",
+            "team",
             "title",
             "summary",
             "category",
@@ -131,6 +136,12 @@ class CaseItem(serializers.ModelSerializer[Case]):
         return case_split(case.data)
 
 
+class Ownership(serializers.Serializer[Environment]):
+    """The team that owns something."""
+
+    team = serializers.CharField(max_length=64, help_text="Slug of the team, or `shared`.")
+
+
 class StoredVersion(serializers.Serializer[object]):
     """Result of an upload. `new` is false if the same content was stored before."""
 
@@ -171,6 +182,11 @@ class Environments(ListAPIView[Environment]):
         operation_id="environments_upload",
         description="A bundle as a .zip: the body itself (application/zip), or the field `bundle` of a form. "
         "All problems are reported at once; nothing is stored if there are any.",
+        parameters=[
+            OpenApiParameter(
+                "team", str, description="slug of the team that owns a new environment, or `shared`; by default yours"
+            )
+        ],
         request={
             "application/zip": OpenApiTypes.BINARY,
             "multipart/form-data": {"type": "object", "properties": {"bundle": {"type": "string", "format": "binary"}}},
@@ -178,7 +194,9 @@ class Environments(ListAPIView[Environment]):
         responses={201: StoredVersion, 200: StoredVersion, 400: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        version, new = receive_bundle(file=_uploaded_file(request), user=cast(User, request.user))
+        version, new = receive_bundle(
+            file=_uploaded_file(request), user=cast(User, request.user), team=request.query_params.get("team", "")
+        )
         body = {
             "environment": str(version),
             "digest": version.digest,
@@ -204,11 +222,27 @@ def _uploaded_file(request: Request) -> IO[bytes]:
 
 @method_decorator(conditional_page, name="dispatch")
 class EnvironmentDetail(APIView):
-    """One environment with its versions."""
+    """Show one environment with its versions, or move it to another team."""
+
+    write_scope = "curate"
 
     @extend_schema(operation_id="environments_read", responses=EnvironmentDetailItem)
     def get(self, request: Request, slug: str) -> Response:
         return Response(EnvironmentDetailItem(queries.environment_of(request.user, slug)).data)
+
+    @extend_schema(
+        operation_id="environments_move",
+        description="Move the environment to another team. Managers of its team and superusers may.",
+        request=Ownership,
+        responses={200: EnvironmentDetailItem, 400: ErrorBody, 403: ErrorBody},
+    )
+    def patch(self, request: Request, slug: str) -> Response:
+        found = queries.environment_of(request.user, slug)
+        given = Ownership(data=request.data)
+        given.is_valid(raise_exception=True)
+        team = queries.find_target(cast(User, request.user), found, given.validated_data["team"])
+        move_environment(environment=found, team=team)
+        return Response(EnvironmentDetailItem(found).data)
 
 
 class VersionDetail(APIView):

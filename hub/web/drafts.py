@@ -19,7 +19,7 @@ from hub.common.problems import Problem
 from hub.common.storable import storable
 from hub.common.wording import counted
 from hub.manifest.problems import BundleError, ProblemJSON, problem_from_json, problem_to_json
-from hub.models import EnvironmentVersion, UploadDraft
+from hub.models import EnvironmentVersion, Team, UploadDraft
 from hub.web.uploads import receive_bundle
 
 MAX_DRAFTS = 5  # of one user
@@ -54,8 +54,12 @@ class DraftFile:
     note: str = ""
 
 
-def keep_draft(*, content: bytes | None, name: str, problems: list[Problem], user: User) -> UploadDraft:
+def keep_draft(
+    *, content: bytes | None, name: str, problems: list[Problem], user: User, team: Team | None = None
+) -> UploadDraft:
     """Keep the bundle in the .zip *content*, which has *problems*, as a draft of *user*. None: it is too large.
+
+    *team* will own its environment if that is new.
 
     Raises DraftRefused if the user has too many drafts or the bundle is too large, and BundleError if it is no archive.
     """
@@ -69,7 +73,7 @@ def keep_draft(*, content: bytes | None, name: str, problems: list[Problem], use
             limit = counted(MAX_DRAFTS, "draft")
             raise DraftRefused(f"You have {limit}, which is the limit. Discard one to correct this upload here.")
         return UploadDraft.objects.create(
-            owner=user, name=storable(name)[:200], archive=content, problems=_stored(problems)
+            owner=user, team=team, name=storable(name)[:200], archive=content, problems=_stored(problems)
         )
 
 
@@ -132,7 +136,8 @@ def check_draft(*, draft: UploadDraft, user: User) -> tuple[EnvironmentVersion, 
     The problems are stored with the draft. Raises SandboxUnavailable.
     """
     try:
-        received = receive_bundle(file=io.BytesIO(draft.archive), user=user)
+        team = draft.team.slug if draft.team else Team.SHARED
+        received = receive_bundle(file=io.BytesIO(draft.archive), user=user, team=team)
     except BundleError as error:
         draft.problems = _stored(error.problems)
         draft.save(update_fields=["problems"])

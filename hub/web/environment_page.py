@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from hub.models import Environment, EnvironmentVersion
 from hub.selectors import is_curator, list_open_defects, may_see_content
 from hub.services import why_not_publishable
+from hub.teams.membership import list_targets
 
 Tab = Literal["overview", "cases", "files", "versions", "results", "certificate"]
 
@@ -25,9 +26,10 @@ def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: T
         "version": version,
         "tab": tab,
         "curator": curator,
+        "team_targets": list_targets(user, environment, environment.owner_id),
         "content": may_see_content(user, environment),
         "unpublished": unpublished,
         "publish_problem": why_not_publishable(environment) if unpublished else "",
         "retirable": latest and curator and environment.visibility == Environment.Visibility.PUBLISHED,
-        "open_defects": list_open_defects(version).count() if curator else 0,
+        "open_defects": list_open_defects(user, version).count() if curator else 0,
     }

@@ -1,13 +1,17 @@
 """Forms of the hub: filters of the catalogue and of cases, upload and draft of a bundle, report of a wrong case."""
 
 from django import forms
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 
 from hub.bundles.archive import MAX_PATH, MAX_UNPACKED
 from hub.common.web.filters import FilterForm
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
+from hub.web.team_field import add_team_field
 
 MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that cannot be compressed is as large as its content
 
@@ -38,6 +42,18 @@ class UploadForm(forms.Form):
         help_text="The folder with environment.yaml as a .zip. It is checked and stored; its code is not run yet.",
         widget=forms.ClearableFileInput(attrs={"accept": ".zip,application/zip"}),
     )
+
+    def __init__(
+        self,
+        data: QueryDict | None = None,
+        files: "MultiValueDict[str, UploadedFile[bytes]] | None" = None,
+        *,
+        user: User,
+    ) -> None:
+        super().__init__(data, files)
+        add_team_field(self, user)
+        if "team" in self.fields:
+            self.fields["team"].help_text = "Of a new environment. A new version stays with its environment."
 
     def clean_bundle(self) -> "UploadedFile[bytes]":
         bundle: UploadedFile[bytes] = self.cleaned_data["bundle"]

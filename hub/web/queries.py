@@ -10,8 +10,11 @@ from django.db.models.functions import Cast, Coalesce, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import list_visible_environments, may_see_content
+from hub.teams.choice import choose_team
+from hub.teams.membership import list_targets
+from hub.teams.visibility import sees_all_teams
 
 # Sortable columns: name in `?sort=` -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -75,6 +78,13 @@ def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
     return found
+
+
+def find_target(user: User, environment: Environment, slug: str) -> Team | None:
+    """Return the team to which *user* may move *environment*; None: shared. Raises PermissionDenied and TeamError."""
+    if not sees_all_teams(user) and not list_targets(user, environment, environment.owner_id):
+        raise PermissionDenied("Only managers of its team and superusers may move an environment to another team.")
+    return choose_team(user, slug or Team.SHARED)
 
 
 def content_of(user: User | AnonymousUser, slug: str) -> Environment:

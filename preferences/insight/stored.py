@@ -13,7 +13,7 @@ from functools import cache
 from typing import Generic, TypeVar, cast
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Max, QuerySet
+from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 from pydantic import TypeAdapter
 
@@ -21,6 +21,7 @@ from hub.common.digests import digest
 from hub.common.shutdown import is_shutting_down
 from hub.models import CaseDefect
 from hub.selectors import list_foreign_environments
+from hub.teams.visibility import list_foreign_teams
 from preferences.insight.agreement import Agreement, compute_agreement
 from preferences.insight.ranking import Ranking, compute_rankings
 from preferences.models import InsightResult, Preference
@@ -31,6 +32,7 @@ from preferences.selectors import (
     sees_all_preferences,
     visible_preferences,
 )
+from runs.models import Run
 
 REVISION = 1  # increase it if Agreement or Ranking changes; rows of another revision are not read
 SLOW_S = 0.5  # figures that take longer to compute may be shown for KEEP after they have changed
@@ -144,7 +146,13 @@ def _state() -> str:
 
 def _scope(viewer: User | None, filters: PreferenceFilters) -> str:
     """Return the digest of the filters and, if *viewer* may not see everything, of what is hidden from them."""
-    hidden = [] if viewer is None else sorted(list_foreign_environments(viewer).values_list("pk", flat=True))
+    hidden: list[object] = []
+    if viewer is not None:
+        hidden += sorted(list_foreign_environments(viewer).values_list("pk", flat=True))
+        teams = sorted(list_foreign_teams(viewer).values_list("pk", flat=True))
+        if teams:  # a run may be moved into a team
+            theirs = Run.objects.filter(team__in=teams).aggregate(count=Count("pk"), newest=Max("pk"))
+            hidden.append([teams, theirs["count"], theirs["newest"]])
     return digest([viewer and viewer.pk, hidden, _filters_to_json(filters)])
 
 

@@ -16,11 +16,12 @@ from hub.selectors import list_visible_environments
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsed import AddProblem, ParsedConfig
 from runs.config.parsing import parse_document, read_config
-from runs.config.resolve import ResolvedConfig, resolve_config
+from runs.config.resolve import ResolvedConfig, resolve_config, with_team
 from runs.config_source import ConfigSource
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
+from runs.selectors import list_usable_models
 from runs.stages import stages
 
 MAX_CONFIG = 1024 * 1024  # bytes
@@ -44,15 +45,11 @@ def resolve_registered(
         if key in ("backend", "accept"):
             message = "for the command line only; the operator's settings decide here, remove it"
             parsed.add_problem(("sandbox", key), message)
-    read_config(_with_models(value, user, parsed.add_problem), parsed)
+    used: list[ModelEndpoint] = []
+    read_config(_with_models(value, user, parsed.add_problem, used), parsed)
     for i in invalid:
         parsed.environments.pop(i, None)
-    return resolve_config(parsed)
-
-
-def list_usable_models() -> list[ModelEndpoint]:
-    """Return the registered models that are in use, by name."""
-    return list(ModelEndpoint.objects.filter(enabled=True))
+    return with_team(resolve_config(parsed), user=user, models=used)
 
 
 def _placeholder(path: yaml_source.Path) -> dict[str, object]:
@@ -85,10 +82,12 @@ def _check_environments(value: object, user: User, add_problem: AddProblem) -> s
     return invalid
 
 
-def _with_models(value: Mapping[str, object], user: User, add_problem: AddProblem) -> dict[str, object]:
-    """Return the config with the name of each registered model replaced by its description."""
+def _with_models(
+    value: Mapping[str, object], user: User, add_problem: AddProblem, used: list[ModelEndpoint]
+) -> dict[str, object]:
+    """Return the config with the name of each registered model replaced by its description; add them to *used*."""
     key_variables = frozenset(settings.API_KEY_VARIABLES)
-    endpoints = {endpoint.name: endpoint for endpoint in list_usable_models()}
+    endpoints = {endpoint.name: endpoint for endpoint in list_usable_models(user)}
 
     def describe(named: object, path: yaml_source.Path) -> object:
         if not isinstance(named, str):
@@ -105,6 +104,7 @@ def _with_models(value: Mapping[str, object], user: User, add_problem: AddProble
         if spec is None:
             add_problem(path, f"the registration of {named!r} is invalid; staff can fix it at /models/")
             return _placeholder(path)
+        used.append(endpoint)
         return spec.model_dump(mode="json", exclude_none=True)
 
     if value.get("models") is not None and not isinstance(value["models"], list):
@@ -125,7 +125,7 @@ def describe_registered_models(value: Mapping[str, object], add_problem: AddProb
         if not isinstance(named, str) or "${" in named:
             return named
         if endpoints is None:
-            endpoints = {endpoint.name: endpoint for endpoint in list_usable_models()}
+            endpoints = {endpoint.name: endpoint for endpoint in list_usable_models(None)}
         try:
             if named in endpoints:
                 return endpoint_spec(endpoints[named]).model_dump(mode="json", exclude_none=True)

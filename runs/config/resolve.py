@@ -1,9 +1,11 @@
 """Resolves a config: looks up its environments, selects cases and computes digests. Writes nothing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from pydantic import ValidationError
 
 from hub.bundles.cases import PreparedCase
@@ -12,14 +14,17 @@ from hub.bundles.validation import bundle_problems
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
 from hub.common.errors import NotFound
+from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment, CompileError
 from hub.manifest.problems import BundleError
-from hub.models import EnvironmentVersion
+from hub.models import EnvironmentVersion, Team
 from hub.protocols.messages import JSON
 from hub.selectors import VersionNotFound, compile_version, get_version, list_case_ids
-from runs.config.parsed import ParsedConfig
+from hub.teams.choice import TeamError, choose_team
+from runs.config.parsed import ConfigError, ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
 from runs.config_source import ConfigSource
+from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
@@ -71,10 +76,11 @@ class SelectedEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConfig:
-    """A valid config with its environments."""
+    """A valid config with its environments, and the team that will own the run; None: it will be shared."""
 
     config: RunConfig
     environments: list[SelectedEnvironment]
+    team: Team | None = None
 
 
 def source_for_command(base_dir: Path | None, name: str) -> ConfigSource:
@@ -98,6 +104,18 @@ def resolve_config(parsed: ParsedConfig) -> ResolvedConfig:
                 parsed.add_problem(path, _UNPRICED)
     _check_answerable(parsed, environments)
     return ResolvedConfig(parsed.require_valid(), environments)
+
+
+def with_team(resolved: ResolvedConfig, *, user: User | None, models: Iterable[ModelEndpoint] = ()) -> ResolvedConfig:
+    """Return *resolved* with the team that will own the run. Raises ConfigError if there is none that can.
+
+    user: who starts the run; None for a command. models: the registered models that it names.
+    """
+    parts = [item.version.environment for item in resolved.environments if item.version is not None]
+    try:
+        return replace(resolved, team=choose_team(user, resolved.config.team, [*parts, *models]))
+    except TeamError as error:
+        raise ConfigError([Problem(error.message, error.path)]) from None
 
 
 def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironment]) -> None:

@@ -105,6 +105,7 @@ class RunConfig(_Strict):
     roles: dict[str, Annotated[list[ModelSpec], Field(min_length=1)]] = Field(default_factory=dict)
     sandbox: SandboxConfig = Field(default_factory=SandboxConfig)
     seed: int = 0
+    team: Annotated[str, Field(max_length=64)] = ""  # of a new run; afterwards Run.team, so it is not stored
     stage_configs: dict[str, StageConfig] = Field(default_factory=dict, exclude=True)
     base_dir: Path | None = Field(default=None, exclude=True)
 
@@ -117,7 +118,7 @@ class RunConfig(_Strict):
 
     def stored(self) -> dict[str, JSON]:
         """Return the config as JSON, for Run.config; `parse_config` reads it back."""
-        data = self.model_dump(mode="json", exclude_none=True)
+        data = self.model_dump(mode="json", exclude_none=True, exclude={"team"})
         data.update({key: part.model_dump(mode="json", exclude_none=True) for key, part in self.stage_configs.items()})
         return data
 

@@ -15,6 +15,7 @@ from hub.common import leases
 from runs.execution.plan import Block, EvaluatedEnvironment, EvaluatedModel
 from runs.execution.storage import Reader
 from runs.leases import LEASE
+from runs.limits.team_quotas import has_quota_left
 from runs.missing import count_missing
 from runs.models import Run, RunEnvironment, Shard
 from runs.selectors import models_under_test
@@ -87,7 +88,7 @@ def _waiting(party: str) -> QuerySet[Shard]:
 
 
 def _take(shards: QuerySet[Shard], owner: str, *, check_budget: bool = False) -> Shard | None:
-    for shard in shards.filter(leases.free()).select_related("run")[:_CANDIDATES]:
+    for shard in shards.filter(leases.free()).select_related("run__team")[:_CANDIDATES]:
         if (not check_budget or _has_budget(shard.run)) and _take_lease(shard, owner):
             return shard
     held = shards.filter(lease_until__gte=timezone.now()).exclude(lease_owner="").select_related("run")
@@ -110,7 +111,8 @@ def _take_lease(shard: Shard, owner: str) -> bool:
 def _has_budget(run: Run) -> bool:
     limits = run.config.get("limits")
     budget = limits.get("budget_usd") if isinstance(limits, dict) else None
-    return not isinstance(budget, int | float) or run.budget_granted < budget
+    within = not isinstance(budget, int | float) or run.budget_granted < budget
+    return within and has_quota_left(run)
 
 
 def renew_shards(run_id: int, owner: str) -> None:

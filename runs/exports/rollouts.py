@@ -22,6 +22,7 @@ from runs.results.counting import defective_cases
 from runs.rollouts.roles import session_recordings
 from runs.rollouts.sessions import session_steps
 from runs.rollouts.tokens import StepTokens
+from runs.selectors import visible_episodes
 
 DEFAULT_FORMAT = "jsonl"
 
@@ -160,13 +161,13 @@ def export_run_rollouts(
 def _sessions(selection: RolloutSelection) -> QuerySet[EpisodeSession]:
     slug, _, number = selection.environment.partition("@")
     given: dict[str, object] = {
-        "user": selection.user,
         "model": selection.model or None,
         "created_at__date__gte": selection.since,
         "case__version__environment__slug": slug or None,
         "case__version__version": number or None,
     }
-    sessions = EpisodeSession.objects.filter(**{name: value for name, value in given.items() if value is not None})
+    sessions = EpisodeSession.objects.all() if selection.user is None else visible_episodes(selection.user)
+    sessions = sessions.filter(**{name: value for name, value in given.items() if value is not None})
     related = sessions.select_related("case__version__environment", "user")
     return related.defer("case__data", "case__version__manifest", "case__version__readme").order_by("created_at", "pk")
 

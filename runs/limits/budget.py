@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from django.db.models import F
 
@@ -17,13 +18,16 @@ class Budget:
     """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
 
     spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
-    first without token counts; a run with a limit stops after it.
+    first without token counts; a run with a limit stops after it. quota: the quota of the team that limits it, too, in
+    words. refusal: why the team may spend no more.
     """
 
     limit: float | None = None
     spent: float = 0.0
     unknown: bool = False
     unmetered: str = ""
+    quota: str = ""
+    refusal: str = ""
 
     def add(self, label: str, cost: float | None) -> None:
         """Count a call of the model *label*."""
@@ -47,26 +51,41 @@ class Budget:
         return not self.exhausted
 
     @property
+    def kept(self) -> str:
+        """What limits the run, and a reply of unknown cost would break; "" if nothing."""
+        return self.quota if self.limit is None else f"the budget of ${self.limit:,.2f}"
+
+    @property
     def reason(self) -> str:
         """Return the reason why the budget stopped the run."""
         if self.unmetered:
+            without = "" if self.limit is None else ", or start a run without limits.budget_usd"
             return (
                 f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
-                f"and the budget of ${self.limit:,.2f} cannot be kept. Have the endpoint report usage and resume, or "
-                "start a run without limits.budget_usd."
+                f"and {self.kept} cannot be kept. Have the endpoint report usage and resume{without}."
             )
-        return f"Stopped: ${self.spent:,.4f} of the budget of ${self.limit:,.2f} is spent."
+        if self.refusal:
+            return f"Stopped: {self.refusal}"
+        return f"Stopped: ${self.spent:,.4f} of {self.kept} is spent."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a budget in USD, 0 if nothing is left. refusal: why, unless the run's own budget is spent."""
+
+    usd: float
+    refusal: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class SharedBudget(Budget):
     """Budget that several processes share. The parts that they are granted together never exceed the limit.
 
-    request: receives what this process has spent beyond its part, and returns the size of its next part in USD; 0 if
-    nothing is left. own: spent by this process.
+    request: receives what this process has spent beyond its part, and returns its next part. own: spent by this
+    process.
     """
 
-    request: Callable[[float], Awaitable[float]]
+    request: Callable[[float], Awaitable[Part]]
     own: float = 0.0
     granted: float = 0.0
     refused: bool = False
@@ -78,11 +97,11 @@ class SharedBudget(Budget):
 
     @property
     def exhausted(self) -> bool:
-        return self.refused or self.unmetered != ""
+        return self.refused or (self.unmetered != "" and self.kept != "")
 
     def restart(self) -> None:
         """Ask for further parts again, because the budget was not used up."""
-        self.granted, self.refused = self.own, False
+        self.granted, self.refused, self.refusal = self.own, False, ""
 
     async def may_spend(self) -> bool:
         if self.exhausted or self.own < self.granted:
@@ -91,8 +110,8 @@ class SharedBudget(Budget):
             if self.own >= self.granted and not self.refused:
                 own = self.own
                 part = await self.request(own - self.granted)
-                self.granted = own + part
-                self.refused = part <= 0
+                self.granted = own + part.usd
+                self.refused, self.refusal = part.usd <= 0, part.refusal
         return not self.exhausted
 
 
@@ -101,12 +120,15 @@ def start_budget(run_id: int, spent: float) -> None:
     Run.objects.filter(pk=run_id).update(budget_granted=spent)
 
 
-def grant_part(run_id: int, limit: float, beyond: float) -> float:
-    """Return the next part of the budget for a process that has spent *beyond* USD more than it was granted."""
+def grant_part(run_id: int, limit: float, beyond: float, wanted: float = inf) -> float:
+    """Return the next part of the budget for a process that has spent *beyond* USD more than it was granted.
+
+    wanted: the most that the process may use.
+    """
     while True:
         before = Run.objects.values_list("budget_granted", flat=True).get(pk=run_id)
         left = limit - before - beyond
-        part = min(left, max(left / _PART, limit / _SMALLEST)) if left > 0 else 0.0
+        part = min(left, max(left / _PART, limit / _SMALLEST), wanted) if left > 0 else 0.0
         if Run.objects.filter(pk=run_id, budget_granted=before).update(budget_granted=before + beyond + part):
             return part
 

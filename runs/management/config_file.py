@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from django.conf import settings
@@ -14,8 +15,8 @@ from hub.selectors import compile_version, get_version
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsing import read_config_text
 from runs.config.registered import describe_registered_models
-from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command
-from runs.models import ModelEndpoint
+from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command, with_team
+from runs.selectors import list_usable_models
 
 
 class UsageError(UserError):
@@ -32,10 +33,8 @@ def load_config(path: Path, *, overrides: list[str], limit: int | None) -> Resol
         raise UsageError(f"--limit must be 1 or more, not {limit}.")
     source = source_for_command(path.resolve().parent, str(path))
     parsed = read_config_text(_read_file(path), source, overrides, prepare=describe_registered_models)
-    resolved = resolve_config(parsed)
-    if limit is None:
-        return resolved
-    return ResolvedConfig(resolved.config, [item.first(limit) for item in resolved.environments])
+    resolved = with_team(resolve_config(parsed), user=None)
+    return resolved if limit is None else _limited(resolved, limit)
 
 
 def build_config(
@@ -55,12 +54,16 @@ def build_config(
     if roles:
         config["roles"] = dict.fromkeys(roles, described[models[0]])
     source = source_for_command(Path.cwd(), "the options")
-    resolved = resolve_config(read_config_text(json.dumps(config), source, overrides))
+    resolved = with_team(resolve_config(read_config_text(json.dumps(config), source, overrides)), user=None)
     if limit is None:
         return resolved
     if limit < 1:
         raise UsageError(f"--limit must be 1 or more, not {limit}.")
-    return ResolvedConfig(resolved.config, [item.first(limit) for item in resolved.environments])
+    return _limited(resolved, limit)
+
+
+def _limited(resolved: ResolvedConfig, limit: int) -> ResolvedConfig:
+    return replace(resolved, environments=[item.first(limit) for item in resolved.environments])
 
 
 def _roles_of(slug: str) -> set[str]:
@@ -69,9 +72,9 @@ def _roles_of(slug: str) -> set[str]:
 
 def _describe_model(name: str) -> dict[str, object]:
     """Return the registered model *name* as a config describes it. Raises UsageError."""
-    endpoint = ModelEndpoint.objects.filter(name=name, enabled=True).first()
+    known = {endpoint.name: endpoint for endpoint in list_usable_models(None)}
+    endpoint = known.get(name)
     if endpoint is None:
-        known = list(ModelEndpoint.objects.filter(enabled=True).values_list("name", flat=True))
         advice = wording.suggest(name, known) or "none is registered"
         raise UsageError(
             f"No model is registered as {name!r}; {advice} Use --config for models that are not registered."

@@ -68,6 +68,7 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
             config=resolved.config,
             environments=resolved.environments,
             user=user,
+            team=run.team,
             owner=owner,
             rescored_from=run,
         )

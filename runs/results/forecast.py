@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Avg, TextField
+from django.db.models import Avg, QuerySet, TextField
 from django.db.models.functions import Cast, Length
 
 from hub.common.fields import json_text
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import Usage
-from runs.models import Response, RunEnvironment, RunResult
+from runs.models import Response, Run, RunEnvironment, RunResult
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 
@@ -69,15 +69,20 @@ class _Means:
 
 
 def estimate_plan(
-    cases: Mapping[EnvironmentVersion, int], specs: Sequence[ModelSpec], *, attempts: int, concurrency: int
+    cases: Mapping[EnvironmentVersion, int],
+    specs: Sequence[ModelSpec],
+    *,
+    runs: QuerySet[Run],
+    attempts: int,
+    concurrency: int,
 ) -> PlanEstimate:
     """Return what *specs* need for a number of cases of each version, in two queries. Models for roles are left out.
 
-    Tokens and times are those of the latest result of the same environment and model, or else of the environment and
-    any model, or else a guess from the length of some cases. Turns are guessed from the harness.
+    Tokens and times are those of the latest result in *runs* of the same environment and model, or else of the
+    environment and any model, or else a guess from the length of some cases. Turns are guessed from the harness.
     """
     live = [spec for spec in specs if PROVIDERS[spec.provider].live]
-    earlier = _latest_results(cases) if live else {}
+    earlier = _latest_results(cases, runs) if live else {}
     unmeasured = [version for version in cases if not earlier.get(version.environment_id)] if live else []
     guesses = _guess_all(unmeasured) if unmeasured else {}
     requests, cost, seconds, found = 0.0, 0.0, 0.0, 0
@@ -110,11 +115,12 @@ def estimate_plan(
     )
 
 
-def _latest_results(cases: Iterable[EnvironmentVersion]) -> dict[int, dict[str, _Means]]:
+def _latest_results(cases: Iterable[EnvironmentVersion], runs: QuerySet[Run]) -> dict[int, dict[str, _Means]]:
     """Return the means of the latest result with token counts by environment id and label, the latest label first."""
     versions = {version.environment_id: version for version in cases}
     rows = (
-        RunResult.objects.filter(run_environment__version__environment_id__in=list(versions), run__deleted_at=None)
+        RunResult.objects.filter(run_environment__version__environment_id__in=list(versions))
+        .filter(run__in=runs.order_by().values("pk"))
         .annotate(tokens=json_text("figures", "tokens"), times=json_text("figures", "latency_ms"))
         .order_by("-run_id")
         .values_list("run_environment__version__environment_id", "run_model__label", "stored", "tokens", "times")
@@ -153,15 +159,24 @@ def _guess_all(versions: Sequence[EnvironmentVersion]) -> dict[int, _Means]:
 
 
 def estimate_run(
-    version: EnvironmentVersion, spec: ModelSpec, *, cases: int, attempts: int = 1, concurrency: int = 16
+    version: EnvironmentVersion,
+    spec: ModelSpec,
+    *,
+    runs: QuerySet[Run],
+    cases: int,
+    attempts: int = 1,
+    concurrency: int = 16,
 ) -> RunEstimate:
-    """Return what *cases* cases of *version* need from the model *spec*. Models that fill roles are left out."""
+    """Return what *cases* cases of *version* need from the model *spec*. Models that fill roles are left out.
+
+    runs: those whose responses the estimate may use.
+    """
     responses = cases * attempts
     if not PROVIDERS[spec.provider].live:
         return RunEstimate(
             responses=responses, requests=responses, cost_usd=0.0, seconds=None, measured=False, recorded=True
         )
-    earlier = _earlier_responses(version, spec.name)
+    earlier = _earlier_responses(version, spec.name, runs)
     usage, turns, latency_ms = _means(earlier) if earlier else (*_guess(version), None)
     return RunEstimate(
         responses=responses,
@@ -173,9 +188,10 @@ def estimate_run(
     )
 
 
-def _earlier_responses(version: EnvironmentVersion, label: str) -> list[Response]:
+def _earlier_responses(version: EnvironmentVersion, label: str, visible: QuerySet[Run]) -> list[Response]:
     """Return responses of the last runs of this environment, with token counts: of model *label*, or else of any."""
-    runs = RunEnvironment.objects.filter(version__environment_id=version.environment_id).order_by("-run_id")
+    runs = RunEnvironment.objects.filter(version__environment_id=version.environment_id)
+    runs = runs.filter(run__in=visible.order_by().values("pk")).order_by("-run_id")
     rows = (
         Response.objects.filter(run_environment__in=list(runs.values_list("pk", flat=True)[:_RUNS]), input_tokens__gt=0)
         .exclude(latency_ms=None)

@@ -45,7 +45,7 @@ def create_batch(
 
     Raises RolloutError, TooManyEpisodes, RolloutFailed.
     """
-    check_trainable(version, roles or {})
+    check_trainable(version, roles or {}, user=user)
     chosen = _check_cases(version, cases, split) if cases is not None else _draw(version, n or 1, split, seed)
     count = len(chosen) * group_size
     if count > MAX_EPISODES:

@@ -60,7 +60,7 @@ def score_conversations(
 
     Raises RolloutError if the environment or the roles are wrong.
     """
-    check_trainable(version, roles or {})
+    check_trainable(version, roles or {}, user=user)
     cases = {case.external_id: case for case in version.cases.filter(external_id__in={item.case for item in items})}
     return [_score(user, version, cases.get(item.case), item, seed, roles or {}) for item in items]
 

@@ -16,11 +16,12 @@ from hub.environments.episodes import Episode, Observation
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.messages import JSON
 from hub.selectors import compile_version
-from runs.models import EpisodeSession, ModelEndpoint
+from runs.models import EpisodeSession
 from runs.rollouts.errors import RolloutError, TooManyEpisodes
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance, close_episode
 from runs.rollouts.roles import InvalidRecordings, validate_recordings
+from runs.selectors import list_usable_models
 
 _RETRY_SECONDS = 10  # upper limit of retry_after, because an open episode may end before it expires
 
@@ -56,7 +57,7 @@ def create_rollout(
     Raises RolloutError, TooManyEpisodes, RolloutFailed.
     """
     roles = dict(roles or {})
-    check_trainable(version, roles, replayed=recordings is not None)
+    check_trainable(version, roles, user=user, replayed=recordings is not None)
     if fixed_seed is not None and case_id is None:
         raise RolloutError("Name the case as well: the seed of an attempt belongs to one case.", "case")
     check_limit(user)  # before the reset, which may be expensive
@@ -83,8 +84,12 @@ def create_rollout(
     return NewRollout(session=session, observation=observation)
 
 
-def check_trainable(version: EnvironmentVersion, roles: Mapping[str, list[str]], *, replayed: bool = False) -> None:
+def check_trainable(
+    version: EnvironmentVersion, roles: Mapping[str, list[str]], *, user: User, replayed: bool = False
+) -> None:
     """Raise RolloutError if *version* is held out, or if *roles* do not name the models that it needs.
+
+    The models must be some that *user* may see.
 
     replayed: whether recordings may reply instead of models.
     """
@@ -93,8 +98,10 @@ def check_trainable(version: EnvironmentVersion, roles: Mapping[str, list[str]],
     missing = [role for role in compile_version(version).roles if not roles.get(role)]
     if missing and not replayed:
         keys = ", ".join(f"roles.{role}" for role in missing)
-        raise RolloutError(f"{version} needs role models. Name registered models in {keys}: {_registered()}.", "roles")
-    _check_roles(roles)
+        raise RolloutError(
+            f"{version} needs role models. Name registered models in {keys}: {_registered(user)}.", "roles"
+        )
+    _check_roles(roles, user)
 
 
 def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
@@ -121,18 +128,17 @@ def check_case(case: Case, path: str = "") -> None:
         raise RolloutError(f"The case {case.external_id!r} is held out: it must not be used for training.", path)
 
 
-def _check_roles(roles: Mapping[str, list[str]]) -> None:
+def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:
     names = {name for listed in roles.values() for name in listed}
     if not names:
         return
-    known = ModelEndpoint.objects.filter(name__in=names, enabled=True).values_list("name", flat=True)
-    unknown = names - set(known)
+    unknown = names - {endpoint.name for endpoint in list_usable_models(user)}
     if unknown:
-        raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
+        raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered(user)}.", "roles")
 
 
-def _registered() -> str:
-    names = ModelEndpoint.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)
+def _registered(user: User) -> str:
+    names = [endpoint.name for endpoint in list_usable_models(user)]
     return wording.suggest("", names) or "none is registered yet; an administrator can register one"
 
 

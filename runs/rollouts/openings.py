@@ -54,7 +54,7 @@ def list_openings(
     Raises RolloutError if the environment or the roles are wrong, and RolloutFailed if a reset fails.
     """
     if opened:
-        check_trainable(version, roles or {})
+        check_trainable(version, roles or {}, user=user)
     elif version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     rows = version.cases.filter(held_out=False).order_by("position").values_list("pk", "data").iterator(chunk_size=500)

@@ -18,6 +18,7 @@ from runs.execution.model_client import ModelClient
 from runs.limits.budget import Budget
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.replay import Recorded, recorded_row
+from runs.selectors import list_usable_models
 
 TRAINER = "trainer"  # label of the model under test if the trainer gives none
 _STEP_SECONDS = 300.0  # limit of one call of a role model, retries included
@@ -93,7 +94,7 @@ def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
 def list_role_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
     """Return the registered models of each role, in the order of `session.roles`."""
     names = {name for listed in session.roles.values() for name in listed}
-    rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=names, enabled=True)} if names else {}
+    rows = {row.name: row for row in list_usable_models(session.user) if row.name in names} if names else {}
     return {role: [rows[name] for name in listed if name in rows] for role, listed in session.roles.items()}
 
 

@@ -18,6 +18,7 @@ from runs.models import EpisodeSession
 from runs.rollouts.claims import claim_step
 from runs.rollouts.errors import RolloutConflict, RolloutFailed
 from runs.rollouts.rebuilding import advance, close_episode
+from runs.selectors import visible_episodes
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def get_session(*, user: User, pk: UUID) -> EpisodeSession | None:
     """Return the episode *pk* of *user*, or None."""
     try:
         # Tokens may be many, and only a step that adds some needs them.
-        return EpisodeSession.objects.defer("tokens").get(pk=pk, user=user)
+        return visible_episodes(user).defer("tokens").get(pk=pk)
     except EpisodeSession.DoesNotExist:
         return None
 
@@ -71,7 +72,7 @@ def list_sessions(*, user: User, done: bool | None = None, group: str = "") -> Q
 
     done: only those that have ended, or only the open ones. group: only those of this group.
     """
-    sessions = EpisodeSession.objects.filter(user=user).select_related("case__version__environment")
+    sessions = visible_episodes(user).select_related("case__version__environment")
     sessions = sessions.only(*_LIST_FIELDS).order_by("-created_at")
     if group:
         sessions = sessions.filter(group=group)

@@ -4,9 +4,15 @@ from dataclasses import dataclass
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import QueryDict
 from pydantic import ValidationError
 
+from hub.models import Team
 from hub.protocols.messages import JSON
+from hub.teams.choice import choose_team
+from hub.teams.membership import list_targets
+from hub.web.team_field import add_team_field
 from runs.config.endpoints import endpoint_spec
 from runs.models import ModelEndpoint
 from runs.providers.registry import PROVIDERS
@@ -143,7 +149,7 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error(name, "Must be zero or greater.")
         if not self.errors:
             try:
-                spec = endpoint_spec(ModelEndpoint(**data))
+                spec = endpoint_spec(ModelEndpoint(**{key: value for key, value in data.items() if key != "team"}))
                 PROVIDERS[spec.provider].Options.model_validate(spec.options)
             except ValidationError as error:
                 for item in error.errors():
@@ -151,3 +157,31 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
                     message = item["msg"].removeprefix("Value error, ").replace("api_key_env", "the key variable")
                     self.add_error(field if field in self.fields else None, message)
         return data
+
+
+class SiteModelEndpointForm(ModelEndpointForm):
+    """The form on the site, with a choice of the team. In the admin the team is a field of the admin."""
+
+    def __init__(
+        self,
+        data: QueryDict | None = None,
+        *,
+        user: User,
+        instance: ModelEndpoint | None = None,
+        initial: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(data, instance=instance, initial=initial)
+        self._user = user
+        if instance is None:
+            add_team_field(self, user)
+        elif targets := list_targets(user, instance):
+            team = instance.team.slug if instance.team else Team.SHARED
+            self.fields["team"] = forms.ChoiceField(
+                choices=targets, initial=team, help_text="Only its members will see it."
+            )
+
+    def save(self, commit: bool = True) -> ModelEndpoint:
+        if team := self.cleaned_data.get("team"):
+            self.instance.team = choose_team(self._user, team)
+        found: ModelEndpoint = super().save(commit)
+        return found

@@ -9,8 +9,11 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from hub.models import Case
+from hub.models import Case, Team
 from hub.protocols.calls import total_cost
+from hub.teams.choice import choose_team
+from hub.teams.membership import list_targets
+from hub.teams.visibility import sees_all_teams
 from runs.description import may_describe
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
@@ -64,6 +67,13 @@ def check_may_describe(user: User | AnonymousUser, run: Run) -> None:
     """Raise PermissionDenied unless *user* may change name, tags and note of *run*."""
     if not may_describe(user, run):
         raise PermissionDenied("Only the user who started the run and users who may cancel runs may describe it.")
+
+
+def find_target(user: User, run: Run, slug: str) -> Team | None:
+    """Return the team with *slug* to which *user* may move *run*; None: shared. Raises PermissionDenied, TeamError."""
+    if not sees_all_teams(user) and not list_targets(user, run, run.created_by_id):
+        raise PermissionDenied("Only managers of its team and superusers may move a run to another team.")
+    return choose_team(user, slug or Team.SHARED)
 
 
 def filter_runs(

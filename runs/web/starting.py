@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 
 from django import forms
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from pydantic import ValidationError
 
 from hub.models import EnvironmentVersion
+from hub.web.team_field import add_team_field
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsed import ConfigError
-from runs.config.registered import list_usable_models, resolve_registered
+from runs.config.registered import resolve_registered
 from runs.config.resolve import ResolvedConfig
 from runs.models import ModelEndpoint, Run, RunModel
 from runs.results.forecast import RunEstimate, estimate_run
-from runs.selectors import visible_runs
+from runs.selectors import list_usable_models, visible_models, visible_runs
 from runs.services import DEMO_MODELS
 from runs.web.new_run.form import manifest_roles
 
@@ -34,8 +35,9 @@ class StartForm(forms.Form):
         self._user = user
         self._version = version
         self._model = model
-        names = [(endpoint.name, describe_model(endpoint)) for endpoint in list_usable_models()]
+        names = [(endpoint.name, describe_model(endpoint)) for endpoint in list_usable_models(user)]
         self.fields["model"].choices = names  # type: ignore[attr-defined]
+        add_team_field(self, user)
         self.roles = sorted(manifest_roles(version.manifest))
         for role in self.roles:
             self.fields[f"role_{role}"] = forms.ChoiceField(
@@ -52,6 +54,7 @@ class StartForm(forms.Form):
             except ConfigError as error:
                 for problem in error.problems:
                     field = "model" if problem.path.startswith("models") else None
+                    field = "team" if problem.path == "team" and "team" in self.fields else field
                     self.add_error(field, problem.message)
         return data
 
@@ -65,6 +68,7 @@ class StartForm(forms.Form):
                 {"environment": f"{slug}@{self._version.version}", **({"sample": PILOT} if pilot else {})}
             ],
             "models": [model],
+            **({"team": data["team"]} if data.get("team") else {}),
         }
         roles = {role: data.get(f"role_{role}") or model for role in self.roles}
         return {**config, "roles": roles} if roles else config
@@ -80,7 +84,7 @@ def last_used_model(user: User) -> str:
 
     Empty if no model is registered.
     """
-    usable = [endpoint.name for endpoint in list_usable_models()]
+    usable = [endpoint.name for endpoint in list_usable_models(user)]
     own = RunModel.objects.filter(role="", label__in=usable, run__in=visible_runs(user).filter(created_by=user))
     last = own.order_by("-run_id", "position").values_list("label", flat=True).first()
     return last or next((name for name in (*DEMO_MODELS, *usable) if name in usable), "")
@@ -95,21 +99,23 @@ class StartChoice:
     estimate: RunEstimate | None
 
 
-def start_choices(version: EnvironmentVersion, model: str) -> list[StartChoice]:
+def start_choices(user: User, version: EnvironmentVersion, model: str) -> list[StartChoice]:
     """Return the buttons for *version* and the registered *model*: a pilot unless there are few cases, and all."""
-    endpoint = ModelEndpoint.objects.filter(name=model, enabled=True).first()
+    endpoint = visible_models(user).filter(name=model, enabled=True).first()
     found = []
     for value, cases in (("pilot", PILOT), ("all", version.case_count)):
         if value == "all" or cases < version.case_count:
-            found.append(StartChoice(value, cases, _estimate(version, endpoint, cases)))
+            found.append(StartChoice(value, cases, _estimate(user, version, endpoint, cases)))
     return found
 
 
-def _estimate(version: EnvironmentVersion, endpoint: ModelEndpoint | None, cases: int) -> RunEstimate | None:
+def _estimate(
+    user: User, version: EnvironmentVersion, endpoint: ModelEndpoint | None, cases: int
+) -> RunEstimate | None:
     if endpoint is None:
         return None
     try:
-        return estimate_run(version, endpoint_spec(endpoint), cases=cases)
+        return estimate_run(version, endpoint_spec(endpoint), runs=visible_runs(user), cases=cases)
     except ValidationError:  # the registration is invalid, which the form reports
         return None
 
@@ -123,7 +129,7 @@ class Continuation:
     cases: int
 
 
-def find_continuation(run: Run) -> Continuation | None:
+def find_continuation(user: User | AnonymousUser, run: Run) -> Continuation | None:
     """Return how to continue a pilot with all cases; None if *run* is no pilot of one environment and one model."""
     environments = list(run.environments.select_related("version__environment")[:2])
     models = list(run.models.filter(role="").values_list("label", flat=True)[:2])
@@ -131,5 +137,5 @@ def find_continuation(run: Run) -> Continuation | None:
         return None
     version = environments[0].version
     latest = version.environment.latest_id == version.pk
-    usable = ModelEndpoint.objects.filter(name=models[0], enabled=True).exists()
+    usable = visible_models(user).filter(name=models[0], enabled=True).exists()
     return Continuation(version.environment.slug, models[0], version.case_count) if latest and usable else None

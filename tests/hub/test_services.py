@@ -87,10 +87,10 @@ def test_concurrent_import_returns_the_stored_version(tmp_path, monkeypatch):
     folder = write_bundle(tmp_path / "b")
     store = services.store_archive
 
-    def overtaken(bundle):
+    def overtaken(bundle, check):
         monkeypatch.setattr(services, "store_archive", store)
         import_bundle(bundle=folder)
-        return store(bundle)
+        return store(bundle, check)
 
     monkeypatch.setattr(services, "store_archive", overtaken)
     assert import_bundle(bundle=folder) == EnvironmentVersion.objects.get()

@@ -6,10 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from hub.common.errors import UserError
 from hub.gates.queue import dispatch_gates
 from hub.models import Environment, EnvironmentVersion
 from hub.selectors import CURATE
-from hub.services import EnvironmentRefused, publish_environment, retire_environment
+from hub.services import EnvironmentRefused, move_environment, publish_environment, retire_environment
 from hub.web import queries
 
 
@@ -55,6 +56,22 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         request,
         f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
     )
+    return _to_version(shown)
+
+
+@require_POST
+def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Move an environment with all its versions to another team."""
+    assert request.user.is_authenticated
+    found = queries.environment_of(request.user, slug)
+    shown = queries.version_of(found, version)
+    try:
+        move_environment(environment=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
+    except UserError as error:
+        messages.error(request, error.message)
+    else:
+        whose = f"belongs to {found.team.name}" if found.team else "is shared"
+        messages.success(request, f"{found.title} {whose}.")
     return _to_version(shown)
 
 

@@ -22,6 +22,8 @@ from hub.common.wording import counted
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import EnvironmentVersion, UploadDraft
 from hub.selectors import CURATE
+from hub.teams.choice import TeamError, choose_team
+from hub.teams.quotas import QuotaExceeded
 from hub.web.drafts import (
     MAX_PACKED,
     DraftChanged,
@@ -46,21 +48,23 @@ def upload(request: HttpRequest) -> HttpResponse:
     """Store an uploaded bundle. One with problems is kept as a draft; if it cannot be, its problems are shown here."""
     user = _user(request)
     posted = request.method == "POST"
-    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
+    form = UploadForm(request.POST, request.FILES, user=user) if posted else UploadForm(user=user)
     problems: list[Problem] = []
     name = not_kept = ""
     if posted and form.is_valid():
         file: UploadedFile[bytes] = form.cleaned_data["bundle"]
         name = file.name or ""
         content = file.read() if (file.size or 0) <= MAX_PACKED else None  # larger ones are not kept as drafts
+        team: str = form.cleaned_data.get("team", "")
         try:
-            received = receive_bundle(file=file.open() if content is None else io.BytesIO(content), user=user)
+            opened = file.open() if content is None else io.BytesIO(content)
+            received = receive_bundle(file=opened, user=user, team=team)
         except BundleError as error:
             problems = error.problems
-            kept, not_kept = _kept(content, name, problems, user)
+            kept, not_kept = _kept(content, name, problems, user, team)
             if kept is not None:
                 return redirect("hub:draft", kept.pk)
-        except SandboxUnavailable as error:
+        except (SandboxUnavailable, TeamError, QuotaExceeded) as error:
             form.add_error(None, str(error))
         else:
             return _to_received(request, *received)
@@ -75,11 +79,14 @@ def upload(request: HttpRequest) -> HttpResponse:
     return render(request, "hub/upload.html", context, status=422 if problems or form.errors else 200)
 
 
-def _kept(content: bytes | None, name: str, problems: list[Problem], user: User) -> tuple[UploadDraft | None, str]:
+def _kept(
+    content: bytes | None, name: str, problems: list[Problem], user: User, team: str
+) -> tuple[UploadDraft | None, str]:
     """Keep an upload as a draft; return the draft, or None and why there is none ("" if it is not an archive)."""
     try:
-        return keep_draft(content=content, name=name, problems=problems, user=user), ""
-    except DraftRefused as error:
+        chosen = choose_team(user, team)
+        return keep_draft(content=content, name=name, problems=problems, user=user, team=chosen), ""
+    except (DraftRefused, TeamError) as error:
         return None, str(error)
     except BundleError:
         return None, ""
@@ -142,6 +149,9 @@ def _target(path: str, name: str) -> str:
 def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
     try:
         received = check_draft(draft=found, user=_user(request))
+    except QuotaExceeded as error:
+        messages.error(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
+        return _to_file(found, path)
     except SandboxUnavailable as error:
         messages.error(request, f"The files are kept, but the bundle cannot be checked now: {error}")
         return _to_file(found, path)

@@ -2,11 +2,15 @@
 
 from django.db.models import Count, Q, Sum
 
+from hub.models import Team
 from runs.execution.session.context import RunContext
 from runs.execution.shards import held_by_others
 from runs.execution.storage import Reader
-from runs.limits.budget import Budget, SharedBudget, grant_part, start_budget
+from runs.limits.budget import Budget, SharedBudget, return_rest, start_budget
+from runs.limits.team_quotas import grant_next, return_team_rest, start_team_spend
 from runs.models import ModelCall, Response, Run
+from runs.providers.base import ModelSpec
+from runs.providers.registry import costs_money
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS
 from runs.stages import stages
 
@@ -17,13 +21,37 @@ async def open_budget(context: RunContext, reader: Reader) -> Budget:
     """Return the budget of the run, with the costs of earlier executions counted."""
     run, share, limit = context.run, context.share, context.config.limits.budget_usd
     spent, unknown = await reader.run(earlier_costs, run)
-    if limit is None or not share.divided:
+    team = await reader.run(_paying_team, run)
+    if team is None and (limit is None or not share.divided):
         return Budget(limit, spent=spent, unknown=unknown)
     if share.leads and not await reader.run(held_by_others, run.pk, context.owner):
-        await reader.run(start_budget, run.pk, spent)
+        await reader.run(_start_grants, run, spent)
     return SharedBudget(
-        limit, spent=spent, unknown=unknown, request=lambda beyond: reader.run(grant_part, run.pk, limit, beyond)
+        limit,
+        spent=spent,
+        unknown=unknown,
+        quota=f"the spending quota of the team {team}" if team and team.spend_usd_per_month is not None else "",
+        request=lambda beyond: reader.run(grant_next, run, limit, beyond),
     )
+
+
+def _paying_team(run: Run) -> Team | None:
+    """Return the team whose quota the run uses; None without a team, or if all its models are known to be free."""
+    specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
+    return run.team if any(costs_money(spec) for spec in specs) else None
+
+
+def _start_grants(run: Run, spent: float) -> None:
+    start_budget(run.pk, spent)
+    start_team_spend(run, spent)
+
+
+def return_grants(run: Run, budget: Budget) -> None:
+    """Return what this process was granted and has not spent."""
+    if isinstance(budget, SharedBudget):
+        if budget.limit is not None:
+            return_rest(run.pk, budget)
+        return_team_rest(run, budget.granted - budget.own)
 
 
 async def restart_budget(context: RunContext, reader: Reader, budget: Budget) -> bool:
@@ -32,11 +60,12 @@ async def restart_budget(context: RunContext, reader: Reader, budget: Budget) ->
     The leading process calls this when the budget is used up and no other process executes shards.
     """
     limit = budget.limit
-    if limit is None or not isinstance(budget, SharedBudget) or not context.share.leads:
+    share = context.share
+    if limit is None or not isinstance(budget, SharedBudget) or not (share.divided and share.leads):
         return False
-    if not budget.refused or budget.unmetered or limit - budget.spent < limit * _RESTART_PART:
+    if not budget.refused or budget.refusal or budget.unmetered or limit - budget.spent < limit * _RESTART_PART:
         return False
-    await reader.run(start_budget, context.run.pk, budget.spent)
+    await reader.run(_start_grants, context.run, budget.spent)
     budget.restart()
     return True
 

@@ -19,12 +19,12 @@ from runs.execution.faults import InfrastructureFault, find_fault
 from runs.execution.model_client import ModelClient
 from runs.execution.plan import BlockSource, EvaluatedModel, Listener, Plan
 from runs.execution.session.context import RunContext
-from runs.execution.session.run_budget import earlier_costs, open_budget, restart_budget
+from runs.execution.session.run_budget import earlier_costs, open_budget, restart_budget, return_grants
 from runs.execution.session.stage_runner import StageRunner
 from runs.execution.shards import ShardSource, WholeRun, held_by_others, release_shards, renew_shards
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import LEASE, RENEW_EVERY_S, LeaseLost, renew_lease
-from runs.limits.budget import Budget, SharedBudget, return_rest
+from runs.limits.budget import Budget
 from runs.models import ACTIVE, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.queue import should_make_way
@@ -133,8 +133,7 @@ class RunSession:
 
     async def _store_spent(self, reader: Reader, budget: Budget) -> None:
         self._run.cost_usd = budget.total
-        if self._context.share.divided:
-            await reader.run(self._leave_shards, budget)
+        await reader.run(self._leave, budget)
 
     def _connect(self, row: RunModel) -> Connection:
         environments = self._context.environments
@@ -205,10 +204,10 @@ class RunSession:
         spent, unknown = await reader.run(earlier_costs, self._run)
         budget.spent, budget.unknown = max(budget.spent, spent), budget.unknown or unknown
 
-    def _leave_shards(self, budget: Budget) -> None:
-        if isinstance(budget, SharedBudget):
-            return_rest(self._run.pk, budget)
-        release_shards(self._run.pk, self._context.owner)
+    def _leave(self, budget: Budget) -> None:
+        return_grants(self._run, budget)
+        if self._context.share.divided:
+            release_shards(self._run.pk, self._context.owner)
 
     def _renew(self) -> tuple[bool, dict[int, str]]:
         """Renew all leases. Return whether the run is to stop, and why models were stopped by another process."""

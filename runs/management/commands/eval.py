@@ -147,7 +147,7 @@ class Command(base.Command):
             resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
         if options["dry_run"]:
             self._print_dry_run(console, DryRun(resolved), as_json=options["json"])
-        run = create_run(config=resolved.config, environments=resolved.environments, owner=owner)
+        run = create_run(config=resolved.config, environments=resolved.environments, team=resolved.team, owner=owner)
         add_tags(run=run, add=tags)
         return run, resolved.config
 

@@ -29,7 +29,7 @@ from runs.reports import results_json
 from runs.reports.files import REPORT_FILES
 from runs.rescoring import create_rescoring
 from runs.selectors import shown_config
-from runs.services import cancel_run, create_run, delete_run, resume_run
+from runs.services import cancel_run, create_run, delete_run, move_run, resume_run
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_report
@@ -63,6 +63,9 @@ class RunItem(serializers.ModelSerializer[Run]):
         allow_null=True,
         help_text="The user who created it; null for a run of a command.",
     )
+    team = serializers.CharField(
+        source="team.slug", default=None, allow_null=True, help_text="The team that owns it; null if it is shared."
+    )
     tags = serializers.SlugRelatedField[RunTag](slug_field="name", many=True, read_only=True)
     retry_at = serializers.DateTimeField(
         read_only=True,
@@ -75,6 +78,7 @@ class RunItem(serializers.ModelSerializer[Run]):
         fields = [
             "run",
             "name",
+            "team",
             "tags",
             "note",
             "status",
@@ -110,11 +114,14 @@ class RunDetails(RunItem):
 
 
 class Description(serializers.Serializer[Run]):
-    """Name, tags and note of a run. What is left out stays as it is; `tags` replace all that the run has."""
+    """Name, tags, note and team of a run. What is left out stays as it is; `tags` replace all that the run has."""
 
     name = serializers.CharField(required=False, max_length=120)
     tags = serializers.ListField(child=serializers.CharField(max_length=40), required=False, max_length=MAX_TAGS)
     note = serializers.CharField(required=False, allow_blank=True, max_length=NOTE_LENGTH)
+    team = serializers.CharField(
+        required=False, max_length=64, help_text="Slug of the team to move it to, or `shared`. Managers may."
+    )
 
 
 class RunList(ListAPIView[Run]):
@@ -144,7 +151,7 @@ class RunList(ListAPIView[Run]):
     def post(self, request: Request) -> Answer:
         user = cast(User, request.user)
         resolved = resolve_registered_text(_text(request), user=user)
-        run = create_run(config=resolved.config, environments=resolved.environments, user=user)
+        run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
         dispatch_run(run=run)
         return Answer(RunDetails(run, context={"user": user}).data, status=201)
 
@@ -165,16 +172,23 @@ class RunDetail(APIView):
 
     @extend_schema(
         operation_id="runs_describe",
-        description="Change name, tags or note. The user who started the run may, and users who may cancel runs.",
+        description="Change name, tags or note: the user who started the run may, and users who may cancel runs. "
+        "Change the team of a run that has ended: managers of its team and superusers may.",
         request=Description,
-        responses={200: RunItem, 400: ErrorBody, 403: ErrorBody},
+        responses={200: RunItem, 400: ErrorBody, 403: ErrorBody, 409: ErrorBody},
     )
     def patch(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        queries.check_may_describe(request.user, run)
         given = Description(data=request.data)
         given.is_valid(raise_exception=True)
-        describe_run(run=run, **given.validated_data)
+        changes = dict(given.validated_data)
+        team = changes.pop("team", None)
+        target = None if team is None else queries.find_target(cast(User, request.user), run, team)
+        if changes or team is None:
+            queries.check_may_describe(request.user, run)
+            describe_run(run=run, **changes)
+        if team is not None:
+            move_run(run=run, team=target)
         return Answer(RunItem(run).data)
 
     @extend_schema(

@@ -12,6 +12,7 @@ from hub.models import Environment
 from hub.web.queries import filter_environments
 from runs.config.schema import MAX_ITEMS
 from runs.models import ModelEndpoint
+from runs.selectors import visible_models
 from runs.web.new_run.draft import Draft, EnvironmentChoice
 
 PER_PAGE = 12
@@ -40,7 +41,7 @@ def list_environments(user: User, draft: Draft) -> Choices[Environment]:
 
 def list_models(user: User, draft: Draft) -> Choices[ModelEndpoint]:
     """Return the registered models that match the search; staff also search the names at the endpoints."""
-    found = ModelEndpoint.objects.filter(enabled=True).order_by("name")
+    found = visible_models(user).filter(enabled=True).order_by("name")
     for word in draft.fields["model_q"][:200].split()[:8]:
         named = Q(name__icontains=word) | Q(family__icontains=word)
         found = found.filter(named | Q(model__icontains=word) if user.is_staff else named)

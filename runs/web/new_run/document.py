@@ -20,7 +20,7 @@ from runs.stages import stages
 from runs.web.new_run.draft import DEFAULTS, SELECTIONS, Draft, EnvironmentChoice
 from runs.web.new_run.form import NewRunForm
 
-_OWN_FIELDS = ("name", "attempts", "concurrency", "seed")
+_OWN_FIELDS = ("name", "team", "attempts", "concurrency", "seed")
 _START_IT = "Start the YAML as it is instead"
 
 
@@ -119,6 +119,7 @@ def _config_of(run: Run) -> dict[str, object]:
     stored = {key: item for key, item in run.config.items() if key in RunConfig.model_fields}
     config: dict[str, object] = {
         "name": run.name,
+        **({"team": run.team.slug} if run.team else {}),
         "environments": [_reference(row) for row in run.environments.select_related("version__environment")],
         "models": [_name(item) for item in stored.get("models", [])],
     }

@@ -9,6 +9,7 @@ from django.urls import reverse
 # What the address leaves out, because the page has it by default.
 DEFAULTS = {
     "name": "",
+    "team": "",
     "cases": "all",
     "count": "",
     "attempts": "1",

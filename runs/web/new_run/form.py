@@ -16,18 +16,20 @@ from hub.common import wording
 from hub.common.documents import yaml_source
 from hub.models import EnvironmentVersion
 from hub.selectors import list_visible_environments
+from hub.web.team_field import add_team_field
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsed import ConfigError
 from runs.config.registered import resolve_registered
 from runs.config.resolve import ResolvedConfig
 from runs.config.schema import MAX_ITEMS
-from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.results.forecast import PlanEstimate, estimate_plan
+from runs.selectors import list_usable_models, visible_runs
 from runs.web.new_run.draft import Draft, EnvironmentChoice
 
 _FIELDS = {"environments": "environment", "models": "model", "limits.budget_usd": "budget"}  # of keys of a config
+_SETTINGS = ("name", "cases", "count", "attempts", "concurrency", "budget", "seed", "other")
 _ROLES = {"rubric": "Judges responses by a rubric.", "user": "Writes the messages of the user."}
 Value = TypeVar("Value")
 _SUGGESTED = 200  # names of models that a field for a role suggests
@@ -117,7 +119,11 @@ class NewRunForm(forms.Form):
         super().__init__(draft.data())
         self._user = user
         self._complete = complete
-        self._endpoints = {item.name: item for item in ModelEndpoint.objects.filter(enabled=True)}
+        add_team_field(self, user)
+        if "team" in self.fields:
+            self.fields["team"].required = complete
+            self.data = {**self.data, "team": draft.fields["team"] or self.fields["team"].initial}
+        self._endpoints = {item.name: item for item in list_usable_models(user)}
         self.environments = list(self._find_environments(draft.environments))
         self.models = [self._find_model(name) for name in draft.models]
         self.roles = self._add_roles(draft.roles)
@@ -125,7 +131,7 @@ class NewRunForm(forms.Form):
 
     @property
     def settings(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("name", "cases", "count", "attempts", "concurrency", "budget", "seed", "other")]
+        return [self[name] for name in (*_SETTINGS, "team") if name in self.fields]
 
     @property
     def role_fields(self) -> list[forms.BoundField]:
@@ -241,7 +247,7 @@ class NewRunForm(forms.Form):
         if not isinstance(value, dict):
             raise forms.ValidationError("Line 1: must be keys with values, such as “limits: {turns: 10}”.")
         problems = []
-        for key in ("name", "environments", "models", "attempts", "concurrency", "seed", "roles"):
+        for key in ("name", "team", "environments", "models", "attempts", "concurrency", "seed", "roles"):
             if key in value:
                 problems.append(f"Line {self._other_lines.line((key,))}: {key} has a field of its own. Enter it there.")
         limits = value.get("limits")
@@ -310,6 +316,7 @@ class NewRunForm(forms.Form):
             "name": data["name"] or self.default_name(),
             "environments": [self._reference(item.choice) for item in self.environments],
             "models": [item.name for item in self.models],
+            **({"team": data["team"]} if data.get("team") else {}),
         }
         for key, default in (("attempts", 1), ("concurrency", 16), ("seed", 0)):
             if data[key] not in (None, default):
@@ -357,6 +364,7 @@ class NewRunForm(forms.Form):
         return estimate_plan(
             cases,
             specs,
+            runs=visible_runs(self._user),
             attempts=self.cleaned_data.get("attempts") or 1,
             concurrency=self.cleaned_data.get("concurrency") or 16,
         )

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from functools import wraps
+from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,7 +16,8 @@ from pydantic import ValidationError
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
 from runs.models import ModelEndpoint
-from runs.web.model_form import PRESETS, ModelEndpointForm
+from runs.selectors import visible_models
+from runs.web.model_form import PRESETS, SiteModelEndpointForm
 from runs.web.queries import may_register_models
 
 View = Callable[..., HttpResponse]
@@ -36,17 +39,18 @@ def new(request: HttpRequest) -> HttpResponse:
     """Register a model, beginning with the values of `?preset=`."""
     preset = next((item for item in PRESETS if item.key == request.GET.get("preset")), None)
     if request.method == "POST":
-        form = ModelEndpointForm(request.POST)
+        form = SiteModelEndpointForm(request.POST, user=cast(User, request.user))
         if form.is_valid():
             return _save(request, form)
     else:
-        form = ModelEndpointForm(initial=_initial(preset.base_url, preset.api_key_env) if preset else {})
+        initial = _initial(preset.base_url, preset.api_key_env) if preset else {}
+        form = SiteModelEndpointForm(initial=initial, user=cast(User, request.user))
     if preset:
         form.fields["model"].help_text = f"For example {preset.example}."
     return _show(request, form, {"presets": PRESETS, "preset": preset, "key_missing": _missing_key(form, preset)})
 
 
-def _missing_key(form: ModelEndpointForm, preset: object) -> str:
+def _missing_key(form: SiteModelEndpointForm, preset: object) -> str:
     """Return the variable of the preset if this installation does not allow it as a key variable."""
     name: str = getattr(preset, "api_key_env", "")
     return name if name and name not in settings.API_KEY_VARIABLES else ""
@@ -60,15 +64,16 @@ def _initial(base_url: str, variable: str) -> dict[str, str]:
 @_for_registrars
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """Change the registration of a model."""
-    found = get_object_or_404(ModelEndpoint, pk=pk)
+    found = get_object_or_404(visible_models(request.user), pk=pk)
     name = found.name
-    form = ModelEndpointForm(request.POST if request.method == "POST" else None, instance=found)
+    posted = request.POST if request.method == "POST" else None
+    form = SiteModelEndpointForm(posted, instance=found, user=cast(User, request.user))
     if request.method == "POST" and form.is_valid():
         return _save(request, form)
     return _show(request, form, {"endpoint": found, "name": name})
 
 
-def _show(request: HttpRequest, form: ModelEndpointForm, context: dict[str, object]) -> HttpResponse:
+def _show(request: HttpRequest, form: SiteModelEndpointForm, context: dict[str, object]) -> HttpResponse:
     context |= {"form": form, "variables": [(name, is_key_set(name)) for name in sorted(settings.API_KEY_VARIABLES)]}
     return render(request, "runs/model_form.html", context, status=422 if form.errors else 200)
 
@@ -78,7 +83,7 @@ def is_key_set(variable: str) -> bool:
     return settings.ENV.lookup(variable) is not None
 
 
-def _save(request: HttpRequest, form: ModelEndpointForm) -> HttpResponse:
+def _save(request: HttpRequest, form: SiteModelEndpointForm) -> HttpResponse:
     endpoint = form.save()
     messages.success(request, f"{endpoint.name} is registered.")
     if "test" in request.POST:
@@ -90,7 +95,7 @@ def _save(request: HttpRequest, form: ModelEndpointForm) -> HttpResponse:
 @_for_registrars
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send one request to the model and show what came back."""
-    endpoint = get_object_or_404(ModelEndpoint, pk=pk)
+    endpoint = get_object_or_404(visible_models(request.user), pk=pk)
     _test(request, endpoint)
     return redirect("runs:model", name=endpoint.name)
 

@@ -5,8 +5,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from hub.common.web.pagination import Order, keyset_page, page_or_part, render_part
-from runs.models import ModelEndpoint
 from runs.results import history
+from runs.selectors import visible_models
 from runs.web.queries import may_register_models
 from runs.web.views.endpoints import is_key_set
 
@@ -18,7 +18,7 @@ def models(request: HttpRequest) -> HttpResponse:
     """List the registered models, and the other model labels of runs."""
     uses = history.model_uses(request.user)
     by_label = {use.label: use for use in uses}
-    endpoints = list(ModelEndpoint.objects.all())
+    endpoints = list(visible_models(request.user))
     names = {endpoint.name for endpoint in endpoints}
     context = {
         "endpoints": [(endpoint, by_label.get(endpoint.name)) for endpoint in endpoints],
@@ -32,7 +32,7 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """Show one model: its registration, and its latest result on each environment."""
-    endpoint = ModelEndpoint.objects.filter(name=name).first()
+    endpoint = visible_models(request.user).filter(name=name).first()
     versions = history.versions_of_model(request.user, name)
     by_environment = Order("environment", "environment__slug")
     page = keyset_page(versions, request, by="id", size=_RESULTS_PER_PAGE, order=by_environment)

@@ -9,6 +9,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 
 from hub.bundles.stored import ArchiveUnavailable
+from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import facets
 from runs.config.parsed import ConfigError
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
@@ -44,7 +45,10 @@ def new(request: HttpRequest) -> HttpResponse:
     if do == "start":
         form = NewRunForm(draft, user=request.user, complete=True)
         if form.is_valid():
-            return redirect("runs:run", pk=_start(request, request.user, form.resolved).pk)
+            try:
+                return redirect("runs:run", pk=_start(request, request.user, form.resolved).pk)
+            except QuotaExceeded as error:
+                form.add_error(None, error.message)
         return _page(request, draft, form, status=422)
     if do in ("fill", "start-yaml"):
         return _read_yaml(request, request.user, draft, start=do == "start-yaml")
@@ -88,7 +92,7 @@ def _read_yaml(request: HttpRequest, user: User, draft: Draft, *, start: bool) -
             return _show_draft(request, user, filled.draft)
     except ConfigError as error:
         problems = [str(problem) for problem in error.problems]
-    except ArchiveUnavailable as error:
+    except (ArchiveUnavailable, QuotaExceeded) as error:
         problems = [error.message]
     form = NewRunForm(draft, user=user, complete=False)
     return _page(request, draft, form, {"yaml_text": text, "yaml_problems": problems}, status=422)
@@ -100,7 +104,7 @@ def _describe_filled(filled: Filled) -> str:
 
 
 def _start(request: HttpRequest, user: User, resolved: ResolvedConfig) -> Run:
-    run = create_run(config=resolved.config, environments=resolved.environments, user=user)
+    run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
     notify_workers(request, run)
     return run
 

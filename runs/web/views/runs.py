@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
+from hub.teams.membership import list_targets
 from runs.description import describe_run, may_describe, tags_of
 from runs.execution.dispatch import dispatch_run
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
@@ -24,7 +25,7 @@ from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
-from runs.services import RunActive, cancel_run, delete_run, resume_run
+from runs.services import RunActive, cancel_run, delete_run, move_run, resume_run
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
@@ -105,9 +106,12 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
             given = {"name": found.name, "tags": ", ".join(tags_of(found)), "note": found.note}
             context["description_form"] = DescriptionForm(initial=given)
         context["tags"] = tags_of(found)
+        context["team_targets"] = (
+            list_targets(request.user, found, found.created_by_id) if found.status in ENDED else []
+        )
         context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
         context["missing"] = queries.get_missing(found)
-        context["continuation"] = find_continuation(found) if request.user.has_perm(ADD) else None
+        context["continuation"] = find_continuation(request.user, found) if request.user.has_perm(ADD) else None
         context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
@@ -174,7 +178,13 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
     if is_run_complete(found):
         messages.info(request, "The run is complete: no response is missing or errored.")
-    elif resume_run(run=found):
+        return redirect("runs:run", pk=pk)
+    try:
+        resumed = resume_run(run=found)
+    except UserError as error:
+        messages.error(request, error.message)
+        return redirect("runs:run", pk=pk)
+    if resumed:
         if notify_workers(request, found):
             messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
@@ -209,6 +219,20 @@ def describe(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, "Name, tags and note are stored.")
     for field, problems in form.errors.items():
         messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_POST
+def move(request: HttpRequest, pk: int) -> HttpResponse:
+    """Move a run to another team."""
+    assert request.user.is_authenticated
+    found = queries.get_visible_run(request.user, pk)
+    try:
+        move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
+    except UserError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
     return redirect("runs:run", pk=pk)
 
 

@@ -6,6 +6,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from hub.common.web.pagination import page_or_part, render_part
+from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import environment_of, version_of
 from runs.execution.dispatch import dispatch_run
 from runs.services import create_run
@@ -26,15 +27,22 @@ def start(request: HttpRequest, slug: str) -> HttpResponse:
     model = given.get("model") or last_used_model(request.user)
     form = StartForm(given.dict() if posted else None, user=request.user, version=version, model=model)
     if posted and form.is_valid():
-        run = create_run(config=form.resolved.config, environments=form.resolved.environments, user=request.user)
-        dispatch_run(run=run)
-        return redirect("runs:run", pk=run.pk)
+        resolved = form.resolved
+        try:
+            run = create_run(
+                config=resolved.config, environments=resolved.environments, user=request.user, team=resolved.team
+            )
+        except QuotaExceeded as error:
+            form.add_error(None, error.message)
+        else:
+            dispatch_run(run=run)
+            return redirect("runs:run", pk=run.pk)
     context = {
         "environment": environment,
         "version": version,
         "form": form,
         "model": model,
-        "choices": start_choices(version, model),
+        "choices": start_choices(request.user, version, model),
     }
     template = "runs/start.html" if posted else page_or_part(request, "runs/start.html", "start")
     return render_part(request, template, context, status=422 if posted else 200)

@@ -19,7 +19,7 @@ from hub.common.leases import has_ended, new_owner
 from runs.config.resolve import find_environments
 from runs.execution.runner import ExecutionOptions, execute_run
 from runs.execution.shards import divide_run, held_by_others, release_shards, take_any_shard, take_shard
-from runs.limits.budget import SharedBudget, grant_part, return_rest, start_budget
+from runs.limits.budget import Part, SharedBudget, grant_part, return_rest, start_budget
 from runs.models import Response, Run, Score, Shard
 from runs.services import cancel_run, config_of, create_run
 from tests.endpoint import Answer, completion, endpoint
@@ -360,8 +360,8 @@ def test_parts_of_the_budget_never_exceed_it(divided: Run) -> None:
     assert sum(parts) == pytest.approx(9.0)
     assert sum(part > 0 for part in parts) < 40
 
-    async def request(beyond: float) -> float:
-        return 0.0
+    async def request(beyond: float) -> Part:
+        return Part(0.0)
 
     budget = SharedBudget(limit=10.0, request=request, own=1.0, granted=3.0)
     return_rest(divided.pk, budget)

@@ -21,7 +21,8 @@ RECORDED = ModelSpec(name="demo", provider="demo")
 def estimate(
     versions: list[EnvironmentVersion], specs: list[ModelSpec], *, cases: int = 4, attempts: int = 1
 ) -> PlanEstimate:
-    return estimate_plan(dict.fromkeys(versions, cases), specs, attempts=attempts, concurrency=2)
+    runs = Run.objects.filter(deleted_at=None)
+    return estimate_plan(dict.fromkeys(versions, cases), specs, runs=runs, attempts=attempts, concurrency=2)
 
 
 def finished(version: EnvironmentVersion, model: str, tokens: int = 1000, latency: float = 2000) -> Run:

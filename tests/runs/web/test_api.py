@@ -179,7 +179,16 @@ def test_registered_models_are_listed_without_urls(client: Client, runner: User,
     ModelEndpoint.objects.create(name="off", model="m", enabled=False)
     [item] = client.get("/api/v1/models/").json()["results"]
     assert item["name"] == "small"
-    assert set(item) == {"name", "provider", "model", "family", "price_input", "price_cached_input", "price_output"}
+    assert set(item) == {
+        "name",
+        "team",
+        "provider",
+        "model",
+        "family",
+        "price_input",
+        "price_cached_input",
+        "price_output",
+    }
 
 
 def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Client, runner: User) -> None:

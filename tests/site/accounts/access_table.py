@@ -1,7 +1,7 @@
 """Required access of each URL: the role for reading (GET) and for changing (POST), and over REST the token's scopes.
 
 Roles: anyone, user (signed in), reviewer (Reviewers and Curators), runner, curator, registrar (staff who may register
-models). A superuser has every role.
+models), superuser. A superuser has every role.
 Addresses of the admin are for staff, and are checked by their prefix. An address that is missing here fails a test.
 """
 
@@ -73,6 +73,7 @@ ROLES = {
     "/hub/sums/1.0.0/results/": ("user", "user"),
     "/hub/sums/1.0.0/retire/": ("user", "curator"),
     "/hub/sums/1.0.0/gates/": ("user", "curator"),
+    "/hub/sums/1.0.0/team/": ("user", "superuser"),
     "/hub/upload/": ("curator", "curator"),
     "/hub/upload/00000000-0000-0000-0000-000000000001/": ("curator", "curator"),
     "/hub/upload/00000000-0000-0000-0000-000000000001/bundle": ("curator", "curator"),
@@ -120,6 +121,7 @@ ROLES = {
     "/runs/1/rescore/": ("user", "runner"),
     "/runs/1/resume/": ("user", "runner"),
     "/runs/1/slices/": ("user", "user"),
+    "/runs/1/team/": ("user", "superuser"),
     "/runs/new/": ("runner", "runner"),
     "/runs/start/sums/": ("runner", "runner"),
     "/runs/best/": ("user", "user"),

@@ -1,13 +1,8 @@
 """Access to every URL: without sign-in, and for each group."""
 
-import uuid
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from hub.models import Environment, EnvironmentVersion
 from llmeval_site.accounts.tokens import create_token
@@ -16,29 +11,13 @@ from runs.models import Run
 from tests.factories import stored_archive, stored_outcomes, stored_run, stored_version
 from tests.members import member
 from tests.site.accounts.access_table import ROLES, SCOPES
+from tests.site.accounts.addresses import addresses
 
 pytestmark = pytest.mark.django_db
 
 PUBLIC = {"/login/", "/logout/", "/favicon.ico", "/admin/login/", "/metrics"}  # /metrics checks a token of its own
 PUBLIC |= {"/password/reset/", "/password/reset/sent/", "/password/new/1.0.0/1.0.0/", "/password/done/"}
 PUBLIC |= {"/openid/start/", "/openid/callback/", "/openid/signed-out/"}  # 404 without a provider
-SAMPLES = {"int": 1, "slug": "sums", "str": "1.0.0", "path": "c0", "uuid": uuid.UUID(int=1)}
-
-
-def addresses(resolver: Any = None, prefix: str = "/") -> Iterator[str]:
-    """Every address of the site, its parameters filled in."""
-    for item in (resolver or get_resolver()).url_patterns:
-        pattern = item.pattern
-        route = str(getattr(pattern, "_route", "")) or str(pattern)
-        for name, converter in pattern.converters.items():
-            kind = type(converter).__name__.removesuffix("Converter").replace("String", "str").lower()
-            value = str(SAMPLES.get(kind, "1"))
-            for written in (f"<{kind}:{name}>", f"<{name}>"):
-                route = route.replace(written, value)
-        if isinstance(item, URLResolver):
-            yield from addresses(item, prefix + route)
-        elif isinstance(item, URLPattern) and "(" not in route:
-            yield prefix + route
 
 
 @pytest.fixture
@@ -153,6 +132,7 @@ HAVE = {
     "staff": {"staff", "superuser"},
     "registrar": {"superuser"},
     "curator": {"curator", "superuser"},
+    "superuser": {"superuser"},
     "runner": {"runner", "superuser"},
     "reviewer": {"reviewer", "curator", "superuser"},
 }

@@ -1,0 +1,1 @@
+"""Teams: who sees what a team owns, who its members are, and how much it may use."""

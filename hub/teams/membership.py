@@ -1,0 +1,28 @@
+"""Members and managers of teams, and who may move what a team owns."""
+
+from django.contrib.auth.models import AnonymousUser, User
+
+from hub.models import Team, TeamOwned
+from hub.teams.choice import SHARED_CHOICE, list_own_teams
+from hub.teams.visibility import list_teams, sees_all_teams
+
+
+def is_manager(user: User | AnonymousUser, team: Team) -> bool:
+    """Return whether *user* manages *team*: as a superuser, or as a member who is one of its managers."""
+    if sees_all_teams(user):
+        return True
+    return user.pk is not None and team.managers.filter(pk=user.pk, groups=team.group_id).exists()
+
+
+def list_targets(user: User | AnonymousUser, owned: TeamOwned, creator_id: int | None = None) -> list[tuple[str, str]]:
+    """Return where *user* may move *owned*, (slug, name), its present team included; empty if nowhere.
+
+    Superusers may move everything, managers what their team owns, and people what is shared and they have created.
+    """
+    if sees_all_teams(user):
+        teams = list(list_teams(user))
+    else:
+        own = owned.team is None and creator_id is not None and creator_id == user.pk
+        may = own or (owned.team is not None and is_manager(user, owned.team))
+        teams = list_own_teams(user) if may else []
+    return [*((team.slug, team.name) for team in teams), SHARED_CHOICE] if teams else []

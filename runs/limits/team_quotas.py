@@ -1,0 +1,159 @@
+"""Quotas of runs of a team: runs per day, and the spending in a calendar month.
+
+What a run spends is kept in a row for each month. A process that executes a run is granted parts of what its team has
+left, as it is granted parts of the run's budget, so that all runs of the team together keep the quota.
+"""
+
+from collections.abc import Iterable
+from datetime import date
+from math import inf
+from typing import Protocol
+
+from django.db import transaction
+from django.db.models import F, Sum
+
+from hub.common.errors import UserError
+from hub.common.wording import counted
+from hub.models import Team
+from hub.teams.quotas import (
+    QuotaExceeded,
+    Use,
+    end_of_day,
+    end_of_month,
+    lock_team,
+    start_of_day,
+    this_month,
+)
+from runs.limits.budget import Part, grant_part
+from runs.models import Run, TeamSpend
+
+_PART = 4  # a grant is a quarter of what is left ...
+_SMALLEST = 200  # ... but at least this part of the quota
+_UNLIMITED_PART = 1.0  # USD; without a quota, what is granted at a time. A quota that is set later applies to the next
+
+
+class PaidModel(Protocol):
+    """A model whose calls cost something. price: None if it is unknown."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def price(self) -> object | None: ...
+
+
+def get_spend_use(team: Team) -> Use:
+    """Return the US dollars that runs of *team* have spent this month, or were granted."""
+    rows = TeamSpend.objects.filter(team=team, month=this_month())
+    return Use(max(rows.aggregate(total=Sum("usd"))["total"] or 0.0, 0.0), team.spend_usd_per_month, end_of_month())
+
+
+def get_runs_use(team: Team) -> Use:
+    """Return the number of runs that *team* has started today, deleted ones included."""
+    runs = Run.objects.filter(team=team, created_at__gte=start_of_day())
+    return Use(runs.count(), team.runs_per_day, end_of_day())
+
+
+def check_new_run(team: Team, paid: Iterable[PaidModel]) -> None:
+    """Raise QuotaExceeded if *team* may start no run of the models *paid*. Call it in a transaction."""
+    locked = lock_team(team)
+    runs = get_runs_use(locked)
+    if runs.quota is not None and runs.used >= runs.quota:
+        raise QuotaExceeded(
+            f"The team {team} may start {counted(int(runs.quota), 'run')} a day, and started {runs.used:.0f} today.",
+            quota=runs.quota,
+            used=runs.used,
+            resets_at=runs.resets_at,
+        )
+    check_spend(locked, paid)
+
+
+def check_spend(team: Team, paid: Iterable[PaidModel]) -> None:
+    """Raise QuotaExceeded if *team* has spent its quota, and UserError if a model has no price.
+
+    paid: the models that cost something; without any, the quota does not matter.
+    """
+    models = list(paid)
+    use = get_spend_use(team)
+    if use.quota is None or not models:
+        return
+    unpriced = next((model.name for model in models if model.price is None), None)
+    if unpriced is not None:
+        raise UserError(
+            f"{unpriced} has no price, so the spending quota of the team {team} cannot be kept. Enter the price of the "
+            "model, 0 if it is free.",
+            "models",
+        )
+    if use.used >= use.quota:
+        raise spend_exceeded(team, use)
+
+
+def spend_exceeded(team: Team, use: Use) -> QuotaExceeded:
+    """Return the error that *team* has spent its quota."""
+    quota = use.quota or 0.0
+    return QuotaExceeded(
+        f"The team {team} may spend ${quota:,.2f} in {this_month():%B %Y}, and its runs have spent ${use.used:,.2f}.",
+        quota=quota,
+        used=use.used,
+        resets_at=use.resets_at,
+    )
+
+
+def has_quota_left(run: Run) -> bool:
+    """Return whether the team of *run* may spend something."""
+    if run.team is None or run.team.spend_usd_per_month is None:
+        return True
+    use = get_spend_use(run.team)
+    return use.quota is None or use.used < use.quota
+
+
+def start_team_spend(run: Run, spent: float) -> None:
+    """Record that *run* has spent *spent* USD so far, and that no process is granted more."""
+    if run.team_id is None:
+        return
+    with transaction.atomic():
+        month = this_month()
+        rows = TeamSpend.objects.filter(run=run)
+        earlier = rows.exclude(team=run.team_id, month=month).aggregate(total=Sum("usd"))["total"] or 0.0
+        TeamSpend.objects.update_or_create(
+            run=run, team_id=run.team_id, month=month, defaults={"usd": max(spent - earlier, 0.0)}
+        )
+
+
+def grant_team_part(run: Run, beyond: float) -> Part:
+    """Return the next part of what the team of *run* has left, for a process that has spent *beyond* USD more than it
+    was granted."""
+    if run.team is None:
+        return Part(inf)
+    with transaction.atomic():
+        team, month = lock_team(run.team), this_month()
+        use = get_spend_use(team)
+        part = _UNLIMITED_PART
+        if use.quota is not None:
+            left = use.quota - use.used - beyond
+            part = min(left, max(left / _PART, use.quota / _SMALLEST)) if left > 0 else 0.0
+        _add(run, team, month, beyond + part)
+    return Part(part) if part else Part(0.0, spend_exceeded(team, get_spend_use(team)).message)
+
+
+def grant_next(run: Run, limit: float | None, beyond: float) -> Part:
+    """Return the next part of what is left of both the budget *limit* of *run* and the quota of its team."""
+    of_team = grant_team_part(run, beyond)
+    if limit is None or not of_team.usd:
+        return of_team
+    part = grant_part(run.pk, limit, beyond, of_team.usd)
+    return_team_rest(run, of_team.usd - part)
+    return Part(part)
+
+
+def return_team_rest(run: Run, rest: float) -> None:
+    """Return *rest* USD that a process was granted and has not spent; negative if it has spent more."""
+    if run.team is None or not rest:
+        return
+    latest = TeamSpend.objects.filter(run=run, team=run.team).order_by("-month").first()
+    _add(run, run.team, latest.month if latest else this_month(), -rest)
+
+
+def _add(run: Run, team: Team, month: date, usd: float) -> None:
+    row, _ = TeamSpend.objects.get_or_create(run=run, team=team, month=month)
+    TeamSpend.objects.filter(pk=row.pk).update(usd=F("usd") + usd)
