@@ -41,7 +41,7 @@ class Team(models.Model):
         settings.AUTH_USER_MODEL,
         blank=True,
         related_name="+",
-        help_text="Members who add and remove members, and move what the team owns to another team.",
+        help_text="Members who move what the team owns to another team.",
     )
     spend_usd_per_month = models.FloatField(
         null=True,

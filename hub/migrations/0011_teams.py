@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ('storage_bytes', models.PositiveBigIntegerField(blank=True, help_text='Bytes of the bundles of its environments, all versions together.', null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('group', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='team', to='auth.group')),
-                ('managers', models.ManyToManyField(blank=True, help_text='Members who add and remove members, and move what the team owns to another team.', related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('managers', models.ManyToManyField(blank=True, help_text='Members who move what the team owns to another team.', related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'ordering': ['slug'],
