@@ -31,9 +31,11 @@ EXCLUDED = {
     **dict.fromkeys(("login", "logout", "password_reset", "password_reset_done", "runs:endpoint_new"), _FORM),
     **dict.fromkeys(("password_reset_complete", "password_reset_confirm", "hub:upload", "hub:defect"), _FORM),
     **dict.fromkeys(("openid_start", "openid_callback", "openid_signed_out"), "needs an OpenID provider"),
-    **dict.fromkeys(("hub:publish", "hub:retire", "hub:gates", "hub:discard"), _CHANGE),
+    **dict.fromkeys(("hub:publish", "hub:retire", "hub:gates", "hub:discard", "hub:move"), _CHANGE),
     **dict.fromkeys(("runs:endpoint_edit", "runs:endpoint_test"), _CHANGE),
-    **dict.fromkeys(("runs:cancel", "runs:resume", "runs:rescore", "runs:describe", "runs:delete"), _CHANGE),
+    **dict.fromkeys(
+        ("runs:cancel", "runs:resume", "runs:rescore", "runs:describe", "runs:delete", "runs:move"), _CHANGE
+    ),
     **dict.fromkeys(("api-run-cancel", "api-run-resume", "api-run-rescore", "api-pair-decision"), _CHANGE),
     **dict.fromkeys(("review:take", "review:decide", "review:skip", "review:draft", "review:undo"), _CHANGE),
     **dict.fromkeys(("api-episodes", "api-episode", "api-episode-step", "api-episode-finish"), _EPISODES),

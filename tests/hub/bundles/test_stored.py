@@ -56,6 +56,9 @@ class MemoryStorage(Storage):
     def exists(self, name: str) -> bool:
         return name in self.files
 
+    def size(self, name: str) -> int:
+        return len(self.files[name])
+
     def delete(self, name: str) -> None:
         self.files.pop(name, None)
 

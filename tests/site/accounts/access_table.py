@@ -132,7 +132,7 @@ SCOPES: dict[str, tuple[str, str | None]] = {
     "/api/v1/compare/": ("read", None),
     "/api/v1/docs/": ("read", None),
     "/api/v1/environments/": ("read", "curate"),
-    "/api/v1/environments/sums/": ("read", None),
+    "/api/v1/environments/sums/": ("read", "curate"),
     "/api/v1/environments/sums/versions/1.0.0/": ("read", None),
     "/api/v1/environments/sums/versions/1.0.0/bundle": ("read", None),
     "/api/v1/environments/sums/versions/1.0.0/cases/": ("read", None),
