@@ -8,7 +8,7 @@ from itertools import zip_longest
 from hub.protocols.messages import call_text
 from preferences.evidence import Failure
 from runs.models import Response, Score
-from runs.results.blame import Blame, find_blame, without_line
+from runs.results.error_lines import ErrorLine, find_error_line, without_line_number
 
 MAX_CALLS = 200  # compared calls of each response
 
@@ -21,7 +21,7 @@ class RuleFinding:
     reason: str
     passed: int | None = None
     total: int | None = None
-    blame: Blame | None = None
+    error_line: ErrorLine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class TestCell:
     state: str
     expected: str = ""
     got: str = ""
-    blame: Blame | None = None
+    error_line: ErrorLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +68,23 @@ def rule_rows(a: Response, b: Response) -> list[RuleRow]:
 
 
 def _row(name: str, a: Response, of_a: Score | None, b: Response, of_b: Score | None) -> RuleRow:
-    blames = find_blame(a, of_a), find_blame(b, of_b)
+    error_lines = find_error_line(a, of_a), find_error_line(b, of_b)
     return RuleRow(
         rule=name,
         type=next(score.type for score in (of_a, of_b) if score is not None),
-        sides=(_found(of_a, blames[0]), _found(of_b, blames[1])),
-        tests=[*_tests(of_a, of_b, blames), *_instructions(of_a, of_b)],
+        sides=(_found(of_a, error_lines[0]), _found(of_b, error_lines[1])),
+        tests=[*_tests(of_a, of_b, error_lines), *_instructions(of_a, of_b)],
     )
 
 
-def _found(score: Score | None, blame: Blame | None) -> RuleFinding | None:
+def _found(score: Score | None, error_line: ErrorLine | None) -> RuleFinding | None:
     if score is None:
         return None
     ran = score.execution or {}
     counts = {"passed": ran["passed"], "total": ran["total"]} if ran.get("total") else {}
     # The line is shown with its number within the message; its number within the code would be confusing.
-    reason = without_line(score.reason) if blame else score.reason
-    return RuleFinding(value=score.value, reason=reason, blame=blame, **counts)
+    reason = without_line_number(score.reason) if error_line else score.reason
+    return RuleFinding(value=score.value, reason=reason, error_line=error_line, **counts)
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -119,12 +119,14 @@ def _calls(response: Response) -> list[str]:
 # ---- tests -----------------------------------------------------------------------------------------------------------
 
 
-def _tests(a: Score | None, b: Score | None, blames: tuple[Blame | None, Blame | None]) -> Iterator[TestRow]:
+def _tests(
+    a: Score | None, b: Score | None, error_lines: tuple[ErrorLine | None, ErrorLine | None]
+) -> Iterator[TestRow]:
     """Yield the first failed test of each response; outcomes name no others. One row if both failed the same test."""
     failures = _failure(a), _failure(b)
     named = [failure for failure in failures if failure.get("test")]
     for failure in sorted(named, key=lambda f: f.get("line") or 0)[: 1 if _same(*failures) else 2]:
-        cells = [_cell(*side, failure) for side in zip((a, b), failures, blames, strict=True)]
+        cells = [_cell(*side, failure) for side in zip((a, b), failures, error_lines, strict=True)]
         yield TestRow(str(failure["test"]), (cells[0], cells[1]))
 
 
@@ -138,11 +140,14 @@ def _same(one: Failure, other: Failure) -> bool:
     return bool(one) and bool(other) and (one.get("test"), one.get("line")) == (other.get("test"), other.get("line"))
 
 
-def _cell(score: Score | None, own: Failure, blame: Blame | None, row: Failure) -> TestCell:
+def _cell(score: Score | None, own: Failure, error_line: ErrorLine | None, row: Failure) -> TestCell:
     """Return the result of the test of *row* for the response with *score*, whose first failure is *own*."""
     if _same(own, row):
         return TestCell(
-            state="failed", expected=str(own.get("expected") or ""), got=str(own.get("got") or ""), blame=blame
+            state="failed",
+            expected=str(own.get("expected") or ""),
+            got=str(own.get("got") or ""),
+            error_line=error_line,
         )
     if score is not None and score.value == 1:
         return TestCell(state="passed")

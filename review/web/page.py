@@ -162,11 +162,11 @@ def _side(
     side = 0 if name == "a" else 1
     for row in rows:
         found = row.sides[side]
-        if found is not None and found.blame is not None:
-            tests = [test.test for test in row.tests if test.cells[side].blame is not None]
+        if found is not None and found.error_line is not None:
+            tests = [test.test for test in row.tests if test.cells[side].error_line is not None]
             label = "\n".join([*tests, found.reason])
-            mark = MarkedSpan(found.blame.start, found.blame.end, "blamed", label)
-            marks.setdefault((found.blame.message, None), []).append(mark)
+            mark = MarkedSpan(found.error_line.start, found.error_line.end, "error-line", label)
+            marks.setdefault((found.error_line.message, None), []).append(mark)
     turns = read_messages(
         response.messages,
         first=count_prompt_messages(response.messages),

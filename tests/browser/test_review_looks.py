@@ -34,7 +34,7 @@ def judged(pair: Pair, **fields: Any) -> Preference:
 
 
 def pairs() -> tuple[Pair, Pair, Pair]:
-    """One with a failed test and a blamed line, one of an episode with tools, one that is decided."""
+    """One with a failed test and a line that raised an error, one of an episode with tools, one that is decided."""
     Guideline.objects.create(title="What matters", text="# First\n\n- what is *right*\n\n`code` counts.")
     code, tools, done = waiting_pairs(3, texts=(CODE, CODE.replace("y", "z")), outcome="pf")
     message = "The code raised ZeroDivisionError: division by zero (line 2)"

@@ -11,10 +11,10 @@ from hub.web.reading.highlighting import TokenClass
 
 @dataclass(frozen=True, slots=True)
 class MarkedSpan:
-    """Highlighted span of a source text: `kind` is judge, human or blamed, `label` its description.
+    """Highlighted span of a source text: `kind` is judge, human or error-line, `label` its description.
 
-    The label of a blamed line is shown below the line by the stylesheet, from an attribute, so that offsets do not
-    change.
+    The stylesheet shows the label of an `error-line` below the line. It reads the label from an attribute, so that
+    offsets do not change.
     """
 
     start: int
@@ -74,7 +74,7 @@ class SpanWriter:
             html += [
                 f'<span class="below-line" data-note="{escape(visible(mark.label))}"></span>'
                 for mark in over
-                if mark.kind == "blamed" and start is not None and mark.end <= start + len(line)
+                if mark.kind == "error-line" and start is not None and mark.end <= start + len(line)
             ]
             offset = end
         return "".join(html)

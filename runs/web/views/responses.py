@@ -8,7 +8,7 @@ from hub.selectors import get_offered_tools, may_see_content
 from hub.web.reading.spans import MarkedSpan
 from hub.web.reading.transcripts import Marks
 from runs.models import Response, Score
-from runs.results.blame import find_blame, without_line
+from runs.results.error_lines import find_error_line, without_line_number
 from runs.selectors import reasons_withheld, shown_spec
 from runs.web import queries
 
@@ -46,7 +46,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
     scores = list(found.scores.order_by("position"))
     context = {
         "response": found,
-        "marks": _blamed_lines(found, scores) if open_to_user else {},
+        "marks": _error_lines(found, scores) if open_to_user else {},
         "target": found.case.data.get("target") if open_to_user else None,
         "has_target": open_to_user and "target" in found.case.data,
         "open_to_user": open_to_user,
@@ -65,15 +65,17 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "runs/response.html", context)
 
 
-def _blamed_lines(response: Response, scores: list[Score]) -> Marks:
+def _error_lines(response: Response, scores: list[Score]) -> Marks:
     """Return marks for the lines of the answer that made its code fail, labelled with the failed test."""
     marks: dict[tuple[int, int | None], list[MarkedSpan]] = {}
     for score in scores:
-        blame = find_blame(response, score)
-        if blame is not None:
+        error_line = find_error_line(response, score)
+        if error_line is not None:
             test = ((score.execution or {}).get("failure") or {}).get("test")
-            label = "\n".join(filter(None, [test, without_line(score.reason)]))
-            marks.setdefault((blame.message, None), []).append(MarkedSpan(blame.start, blame.end, "blamed", label))
+            label = "\n".join(filter(None, [test, without_line_number(score.reason)]))
+            marks.setdefault((error_line.message, None), []).append(
+                MarkedSpan(error_line.start, error_line.end, "error-line", label)
+            )
     return marks
 
 

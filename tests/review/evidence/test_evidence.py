@@ -1,4 +1,4 @@
-"""Tests of scoring results side by side: rules, failed tests, blamed lines and tool calls."""
+"""Tests of scoring results side by side: rules, failed tests, lines that raised errors and tool calls."""
 
 import re
 from html import unescape
@@ -10,7 +10,7 @@ from hub.web.reading.spans import MarkedSpan
 from hub.web.reading.transcripts import text_html
 from review.evidence.findings import call_rows, rule_rows
 from runs.models import Response, Score
-from runs.results.blame import Blame
+from runs.results.error_lines import ErrorLine
 from tests.review.pages import waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -78,7 +78,7 @@ def test_rules_with_equal_results_do_not_differ() -> None:
     assert (rows["only"].differs, rows["only"].sides[1]) == (True, None)
 
 
-def test_exception_blames_line_of_answer() -> None:
+def test_exception_marks_line_of_answer() -> None:
     a, b = sides((CODE, CODE))
     message = "The code raised ZeroDivisionError: division by zero (line 2)"
     scored(a, 1.0, execution=ran("passed", 5))
@@ -88,8 +88,8 @@ def test_exception_blames_line_of_answer() -> None:
     )  # fmt: skip
     (row,) = rule_rows(a, b)
     start = CODE.index("    y = x / 0")
-    blame = Blame(number=5, code="y = x / 0", message=1, start=start, end=start + len("    y = x / 0"))
-    assert row.tests[0].cells[1].blame == blame
+    error_line = ErrorLine(number=5, code="y = x / 0", message=1, start=start, end=start + len("    y = x / 0"))
+    assert row.tests[0].cells[1].error_line == error_line
     assert row.sides[1] is not None
     assert row.sides[1].reason == "The code raised ZeroDivisionError: division by zero"
 
@@ -103,12 +103,12 @@ def test_exception_blames_line_of_answer() -> None:
         (CODE, "It raised (line 2)", {"code": "fence", "with_prefix": True}),
     ],
 )
-def test_no_line_is_blamed_if_it_is_ambiguous(text: str, message: str, detail: dict[str, Any]) -> None:
+def test_no_line_is_marked_if_it_is_ambiguous(text: str, message: str, detail: dict[str, Any]) -> None:
     a, b = sides((CODE, text))
     scored(b, 0.0, detail=detail, execution=ran("exception", 1, message=message))
     (row,) = rule_rows(a, b)
     assert row.sides[1] is not None
-    assert row.sides[1].blame is None
+    assert row.sides[1].error_line is None
 
 
 def test_instructions_not_followed_by_one_side_are_rows() -> None:
@@ -138,9 +138,9 @@ def test_tool_calls_are_aligned_and_differences_flagged() -> None:
     ]
 
 
-def test_note_below_blamed_line_adds_no_text() -> None:
+def test_note_below_error_line_adds_no_text() -> None:
     start = CODE.index("    y")
-    html = text_html(CODE, [MarkedSpan(start, start + 13, "blamed", 'f(1) == "<1>"')])
+    html = text_html(CODE, [MarkedSpan(start, start + 13, "error-line", 'f(1) == "<1>"')])
     assert unescape(re.sub(r"<[^>]*>", "", html)) == CODE
     assert html.count('data-note="f(1) == &quot;&lt;1&gt;&quot;"') == 1
     assert '</span><span class="below-line"' in html  # after the line, so that its end of line makes no gap

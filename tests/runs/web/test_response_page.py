@@ -1,4 +1,4 @@
-"""Tests of the pages that show responses: rendered texts, source, target, tools, blamed lines, earlier runs."""
+"""Tests of the pages that show responses: texts, source, target, tools, lines that raised errors, earlier runs."""
 
 import re
 from html import unescape
@@ -82,7 +82,7 @@ def test_tool_calls_are_cards_with_indented_arguments(client: Client, user: User
     assert re.search(r"result of\s+look_up", shown)
 
 
-def test_failed_test_and_blamed_line_are_shown(client: Client, user: User) -> None:
+def test_failed_test_and_error_line_are_shown(client: Client, user: User) -> None:
     response = answered()
     message = "The code raised ZeroDivisionError (line 2)"
     failure = {"test": "f(1) == 2", "line": 1, "expected": "2", "got": ""}
@@ -90,7 +90,7 @@ def test_failed_test_and_blamed_line_are_shown(client: Client, user: User) -> No
     stored_score(response, "tests", 0.0, reason=message, detail={"code": "fence"}, execution=ran)
     shown = page(client, f"/responses/{response.pk}/")
     assert "first failed test" in shown
-    marked = re.findall(r'<mark class="blamed"[^>]*>(.*?)</mark>', shown)
+    marked = re.findall(r'<mark class="error-line"[^>]*>(.*?)</mark>', shown)
     assert unescape(re.sub(r"<[^>]*>", "", "".join(marked))) == "    return x / 0"
     assert 'data-note="f(1) == 2' in shown
 

@@ -1,4 +1,4 @@
-"""Lines of answers that made their code fail."""
+"""The line of an answer whose code raised an exception or has a syntax error, for the pages to mark it."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _CODE_ERRORS = ("exception", "syntax_error")  # statuses whose message names a l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
+class ErrorLine:
     """Line of an answer that made its code fail: `number` within the message, and the code-point span."""
 
     number: int
@@ -22,12 +22,12 @@ class Blame:
     end: int
 
 
-def without_line(reason: str) -> str:
+def without_line_number(reason: str) -> str:
     """Return a reason without the line number at its end, which counts from the start of the code."""
     return _LINE.sub("", reason).rstrip()
 
 
-def find_blame(response: Response, score: Score | None) -> Blame | None:
+def find_error_line(response: Response, score: Score | None) -> ErrorLine | None:
     """Return the line named by the outcome, or None unless the code was taken from the only block of the answer."""
     ran = (score.execution if score else None) or {}
     named = _LINE.search(str(ran.get("message") or ""))
@@ -47,4 +47,4 @@ def find_blame(response: Response, score: Score | None) -> Blame | None:
     start = blocks[0][0] + sum(map(len, lines[: line - 1]))
     code = lines[line - 1].rstrip("\n")
     number = text.count("\n", 0, start) + 1
-    return Blame(number=number, code=code.strip(), message=index, start=start, end=start + len(code))
+    return ErrorLine(number=number, code=code.strip(), message=index, start=start, end=start + len(code))
