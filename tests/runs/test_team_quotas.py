@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import F
 from django.test import Client
 
@@ -179,19 +180,24 @@ def specs(owner: Team) -> list[Any]:
     return [spec for item in ModelEndpoint.objects.all() if costs_money(spec := endpoint_spec(item))]
 
 
+def check(owner: Team) -> None:
+    with transaction.atomic():
+        check_new_run(owner, specs(owner))
+
+
 def test_no_run_starts_once_the_quota_is_spent(owner: Team) -> None:
     Team.objects.update(spend_usd_per_month=2.0)
     owner.refresh_from_db()
     spend(owner, 1.5)
-    check_new_run(owner, specs(owner))
+    check(owner)
     TeamSpend.objects.update(usd=F("usd") + 0.5)
     with pytest.raises(QuotaExceeded) as caught:
-        check_new_run(owner, specs(owner))
+        check(owner)
     assert caught.value.message.startswith("The team vision may spend $2.00 in ")
     assert caught.value.message.endswith("An administrator can raise it.")
     assert caught.value.details()["used"] == 2.0 and (caught.value.retry_after or 0) > 0
     ModelEndpoint.objects.update(price_input=0)
-    check_new_run(owner, specs(owner))  # a free model
+    check(owner)  # a free model
 
 
 def test_spending_quota_needs_prices(owner: Team) -> None:
@@ -199,7 +205,7 @@ def test_spending_quota_needs_prices(owner: Team) -> None:
     owner.refresh_from_db()
     ModelEndpoint.objects.update(price_input=None)
     with pytest.raises(ValueError, match="small has no price, so the spending quota of the team vision"):
-        check_new_run(owner, specs(owner))
+        check(owner)
 
 
 def test_runs_per_day_are_limited_over_rest_and_on_pages(client: Client, owner: Team, folder: Path) -> None:
