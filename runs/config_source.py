@@ -1,4 +1,4 @@
-"""Where a config comes from, which decides what it may refer to."""
+"""Origin of a config (a file, the site or REST), which decides which paths and variables the config may use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

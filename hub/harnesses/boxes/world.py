@@ -1,4 +1,4 @@
-"""The state of an episode in a workspace: the live box and what a scoring box needs to be like it."""
+"""Stored state of an episode in a workspace: its live box, its snapshots, and the options of the box for scoring."""
 
 from typing import NotRequired, TypedDict
 

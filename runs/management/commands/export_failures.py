@@ -42,7 +42,7 @@ class Command(base.Command):
             choices=COMPLETIONS,
             default="",
             help="right answers of sft and openai only from gold answers, other attempts of the model, or other models "
-            "(default: the first of these that there is)",
+            "(default: the first of these that exists)",
         )
         add_force_argument(parser)
 
