@@ -111,10 +111,10 @@ class LargeField(models.Field):  # type: ignore[type-arg]
             return value
         text = self.to_text(value)
         limit = settings.LARGE_TRANSCRIPT_BYTES
-        # A value that looks like a reference is always in a file, so that nothing is mistaken for one.
-        if not text.startswith(_REFERENCE) and (not limit or len(text.encode()) <= limit):
-            return _Stored(text)
         content = text.encode()
+        # A value that looks like a reference is always in a file, so that nothing is mistaken for one.
+        if not text.startswith(_REFERENCE) and (not limit or len(content) <= limit):
+            return _Stored(text)
         digest = hashlib.sha256(content).hexdigest()
         row = cast(_NamesFiles, model_instance)
         name = f"{FOLDER}/{row.file_folder}/{row.file_stem()}-{self.column}-{digest[:16]}.{self.suffix}.gz"
