@@ -1,9 +1,10 @@
 """Members and managers of teams, and who may move what a team owns."""
 
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import PermissionDenied
 
 from hub.models import Team, TeamOwned
-from hub.teams.choice import SHARED_CHOICE, list_own_teams
+from hub.teams.choice import SHARED_CHOICE, choose_team, list_own_teams
 from hub.teams.visibility import list_teams, sees_all_teams
 
 
@@ -26,3 +27,13 @@ def list_targets(user: User | AnonymousUser, owned: TeamOwned, creator_id: int |
         may = own or (owned.team is not None and is_manager(user, owned.team))
         teams = list_own_teams(user) if may else []
     return [*((team.slug, team.name) for team in teams), SHARED_CHOICE] if teams else []
+
+
+def choose_target(user: User, owned: TeamOwned, slug: str, *, creator_id: int | None, what: str) -> Team | None:
+    """Return the team with *slug* to which *user* may move *owned*; None: shared. *what* names it, as "a run".
+
+    Raises PermissionDenied and TeamError.
+    """
+    if not sees_all_teams(user) and not list_targets(user, owned, creator_id):
+        raise PermissionDenied(f"Only managers of its team and superusers may move {what} to another team.")
+    return choose_team(user, slug or Team.SHARED)

@@ -12,9 +12,7 @@ from django.http import Http404
 from hub.common.fields import json_text
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import list_visible_environments, may_see_content
-from hub.teams.choice import choose_team
-from hub.teams.membership import list_targets
-from hub.teams.visibility import sees_all_teams
+from hub.teams.membership import choose_target
 
 # Sortable columns: name in `?sort=` -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -82,9 +80,7 @@ def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
 
 def find_target(user: User, environment: Environment, slug: str) -> Team | None:
     """Return the team to which *user* may move *environment*; None: shared. Raises PermissionDenied and TeamError."""
-    if not sees_all_teams(user) and not list_targets(user, environment, environment.owner_id):
-        raise PermissionDenied("Only managers of its team and superusers may move an environment to another team.")
-    return choose_team(user, slug or Team.SHARED)
+    return choose_target(user, environment, slug, creator_id=environment.owner_id, what="an environment")
 
 
 def content_of(user: User | AnonymousUser, slug: str) -> Environment:

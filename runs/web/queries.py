@@ -11,9 +11,7 @@ from django.http import Http404
 
 from hub.models import Case, Team
 from hub.protocols.calls import total_cost
-from hub.teams.choice import choose_team
-from hub.teams.membership import list_targets
-from hub.teams.visibility import sees_all_teams
+from hub.teams.membership import choose_target
 from runs.description import may_describe
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
@@ -71,9 +69,7 @@ def check_may_describe(user: User | AnonymousUser, run: Run) -> None:
 
 def find_target(user: User, run: Run, slug: str) -> Team | None:
     """Return the team with *slug* to which *user* may move *run*; None: shared. Raises PermissionDenied, TeamError."""
-    if not sees_all_teams(user) and not list_targets(user, run, run.created_by_id):
-        raise PermissionDenied("Only managers of its team and superusers may move a run to another team.")
-    return choose_team(user, slug or Team.SHARED)
+    return choose_target(user, run, slug, creator_id=run.created_by_id, what="a run")
 
 
 def filter_runs(
