@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 _RENEW_EVERY_S = 0.5  # without contention: how long a new holder waits for its share
 _CONTENDED_EVERY_S = 0.25
 _WAITING_EVERY_S = 0.05
-_REDIS_AGAIN_S = 5.0
+_REDIS_AGAIN_S = 1.0  # several tries before the slots of this holder lapse in a Redis that others reach
+_WAIT_FOR_REDIS_S = 30.0
 
 IN_PROCESS = LocalShares(time.monotonic)
 _shared_files: list[str] = []
@@ -91,7 +92,8 @@ class EndpointLimiter:
     """Limits requests to the endpoint *key*, together with every other holder of the same key.
 
     Requests start without a round trip while the last grant suffices. A task renews the grant while requests are in
-    flight or wait. If Redis cannot be reached, the last share is kept and applied in this process alone.
+    flight or wait. If Redis cannot be reached, the last share is kept and applied in this process alone. A holder that
+    has no share then waits, because others may use all slots; after _WAIT_FOR_REDIS_S it takes half of them.
 
     limit: of requests in flight. Create it in any place; use it in one event loop.
     """
@@ -116,8 +118,9 @@ class EndpointLimiter:
     _demand: _Demand = field(default_factory=_Demand)
     _task: asyncio.Task[None] | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _share: int = 0
+    _redis_lost_at: float | None = None
     _without_redis_until: float = 0.0
-    _reported_loss: bool = False
 
     @asynccontextmanager
     async def request(self, estimated_tokens: float = 0.0) -> AsyncIterator[Request]:
@@ -273,14 +276,13 @@ class EndpointLimiter:
         if time.monotonic() >= self._without_redis_until:
             try:
                 granted = await self.shares.renew(self.key, report)
-                self._reported_loss = False
+                self._share, self._redis_lost_at = granted.slots, None
                 return granted
             except Exception as error:  # if the shared state is broken in any way, requests must still be sent
-                if not self._reported_loss:
-                    logger.warning("Redis does not answer (%s); this worker keeps its share of the limits.", error)
-                self._reported_loss = True
-                self._without_redis_until = time.monotonic() + _REDIS_AGAIN_S
-        share = self._slots or max(1, self.limit // 2)
+                self._note_loss(error)
+        share = self._share_without_redis()
+        if not share:
+            return Grant(slots=0)
         local = replace(
             report,
             limit=share,
@@ -288,6 +290,23 @@ class EndpointLimiter:
             tokens_per_minute=_part(self.tokens_per_minute, share / self.limit),
         )
         return await IN_PROCESS.renew(f"{self.key}:{self._holder}", local)
+
+    def _note_loss(self, error: Exception) -> None:
+        now = time.monotonic()
+        self._without_redis_until = now + _REDIS_AGAIN_S
+        if self._redis_lost_at is not None:
+            return
+        self._redis_lost_at = now
+        if now >= self._granted_until:
+            self._share = 0  # other holders may use its slots
+        keeps = "keeps its share of the limits" if self._share else f"waits up to {_WAIT_FOR_REDIS_S:.0f} s for a share"
+        logger.warning("Redis does not answer (%s); this worker %s.", error, keeps)
+
+    def _share_without_redis(self) -> int:
+        if not self._share and self._redis_lost_at is not None:
+            waited = time.monotonic() - self._redis_lost_at
+            return max(1, self.limit // 2) if waited >= _WAIT_FOR_REDIS_S else 0
+        return self._share
 
 
 def _part(rate: int | None, part: float) -> int | None:

@@ -46,22 +46,24 @@ class RedisShares:
         for attempt in range(_TRIES):
             stored, seconds, microseconds = cast("tuple[str, str, str]", await self._read(keys=[name]))
             now = int(seconds) + int(microseconds) / 1_000_000
-            state: State = json.loads(stored) if stored else await self._new_state(now)
+            state: State = json.loads(stored) if stored else State()
+            if not any(holder["until"] > now for holder in state.get("holders", {}).values()):
+                await self._expect_unknown_holders(state, now)
             granted = grant(state, report, now)
             if await self._write(keys=[name], args=[stored, json.dumps(state), _KEEP_S + int(HOLDER_LIVES_S)]):
                 return granted
             await asyncio.sleep(random.uniform(0, 0.002 * (attempt + 1)))  # noqa: S311  # spreads the next tries
         raise SharesUnavailable(f"the limits were changed by other workers {_TRIES} times in a row")
 
-    async def _new_state(self, now: float) -> State:
-        """Return the state of an endpoint that has none.
+    async def _expect_unknown_holders(self, state: State, now: float) -> None:
+        """Let new holders wait if Redis was started lately, until others have reported or have given up their slots.
 
-        If Redis was started lately, it may have lost the state, and other holders may still use their slots: new ones
-        wait until those have reported or have given up their slots.
+        It may have lost the state, or was away for so long that the slots in it lapsed while their holders used them.
         """
         server = await self._client.info("server")
-        lost_until = now - float(server["uptime_in_seconds"]) + HOLDER_LIVES_S
-        return State(rebuilt_at=lost_until) if lost_until > now else State()
+        unknown_until = now - float(server["uptime_in_seconds"]) + HOLDER_LIVES_S
+        if unknown_until > now:
+            state["rebuilt_at"] = max(state.get("rebuilt_at", 0.0), unknown_until)
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -80,7 +80,9 @@ def _check_requests(script: CountingScript, size: Size, faults: Sequence[Fault])
         yield f"{len(lost)} of {answered} replies were lost, more than {most} for {len(kills)} kills."
     for model in MODELS:
         if script.peaks[model] > size.concurrency:
-            yield f"{script.peaks[model]} requests to {model} were in flight, more than {size.concurrency}."
+            at = script.peaked_at[model]
+            since = ", ".join(f"{at - fault.at:.1f} s after {fault.description}" for fault in faults)
+            yield f"{script.peaks[model]} requests to {model} were in flight, more than {size.concurrency}: {since}."
 
 
 def _outage(faults: Sequence[Fault], kill: float) -> float:

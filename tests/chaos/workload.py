@@ -119,6 +119,7 @@ class CountingScript:
     arrived: dict[Key, list[float]] = field(default_factory=dict)
     answered: dict[Key, list[float]] = field(default_factory=dict)
     peaks: Counter[str] = field(default_factory=Counter)
+    peaked_at: dict[str, float] = field(default_factory=dict)
     rejected: int = 0
     down_until: float = 0.0
     _in_flight: Counter[str] = field(default_factory=Counter)
@@ -129,7 +130,8 @@ class CountingScript:
         with self._lock:
             self.arrived.setdefault(key, []).append(time.time())
             self._in_flight[model] += 1
-            self.peaks[model] = max(self.peaks[model], self._in_flight[model])
+            if self._in_flight[model] > self.peaks[model]:
+                self.peaks[model], self.peaked_at[model] = self._in_flight[model], time.time()
         time.sleep(self.latency_s * random.uniform(0.5, 1.5))
         with self._lock:
             self._in_flight[model] -= 1

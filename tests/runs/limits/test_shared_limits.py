@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -21,7 +22,7 @@ from runs.execution.runner import execute_run
 from runs.limits import limiter as limiter_module
 from runs.limits.limiter import EndpointLimiter
 from runs.limits.redis_shares import RedisShares
-from runs.limits.shares import HOLDER_LIVES_S, LocalShares, Report
+from runs.limits.shares import HOLDER_LIVES_S, Grant, LocalShares, Report, SharesUnavailable
 from runs.models import Run
 from runs.services import config_of, create_run
 from tests.endpoint import Answer, endpoint
@@ -268,3 +269,66 @@ async def test_new_holder_waits_while_a_restarted_redis_may_have_lost_the_slots_
         assert (await shares.renew("endpoint", old)).slots > 0
         assert (await shares.renew("endpoint", new)).slots == 0
         await shares.aclose()
+
+
+@pytest.mark.redis
+async def test_new_holder_waits_if_redis_was_away_until_all_slots_lapsed(folder: Path) -> None:
+    with redis_server(folder) as (url, _, _):
+        lapsed = {"slots": LIMIT, "wanted": LIMIT, "limit": LIMIT, "until": time.time() - 1, "served": 0.0}
+        with redis.Redis.from_url(url) as client:
+            client.set("llmeval:limits:endpoint", json.dumps({"holders": {"old": lapsed}}))
+        shares = RedisShares(url)
+        new = Report(holder="new", limit=LIMIT, held=0, wanted=LIMIT)
+        assert (await shares.renew("endpoint", new)).slots == 0
+        await shares.aclose()
+
+
+class LostShares:
+    """Back end that answers until it is lost."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.back_end = LocalShares(time.monotonic)
+
+    async def renew(self, key: str, report: Report) -> Grant:
+        if self.lost:
+            raise SharesUnavailable("lost")
+        return await self.back_end.renew(key, report)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def _is_granted(limiter: EndpointLimiter) -> bool:
+    try:
+        async with asyncio.timeout(0.3), limiter.request():
+            return True
+    except TimeoutError:
+        return False
+
+
+async def test_holder_without_a_share_waits_while_redis_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = LostShares()
+    holder, new = EndpointLimiter(shares, "endpoint", 4), EndpointLimiter(shares, "endpoint", 4)
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(4):
+            await stack.enter_async_context(holder.request())
+        shares.lost = True
+        assert not await _is_granted(new)
+        monkeypatch.setattr(limiter_module, "_WAIT_FOR_REDIS_S", 0.0)
+        assert await _is_granted(new)
+    assert await _is_granted(holder)
+    for limiter in (holder, new):
+        await limiter.aclose()
+
+
+async def test_holder_gets_a_share_as_soon_as_redis_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limiter_module, "_REDIS_AGAIN_S", 0.05)
+    shares = LostShares()
+    shares.lost = True
+    limiter = EndpointLimiter(shares, "endpoint", 4)
+    assert not await _is_granted(limiter)
+    shares.lost = False
+    async with asyncio.timeout(30), limiter.request():
+        pass
+    await limiter.aclose()
