@@ -18,6 +18,7 @@ Needs redis-server, and a PostgreSQL server where a database may be created.
 import argparse
 import asyncio
 import random
+import re
 import subprocess
 import sys
 import time
@@ -269,7 +270,7 @@ class Users:
             times.errors[repr(error)] += 1
             return None
         times.milliseconds.append(1000 * (time.perf_counter() - started))
-        if answer.status_code != 200:
+        if answer.status_code not in (200, 204):
             times.errors[f"{answer.status_code} {answer.request.method} {answer.request.url.path}"] += 1
             return None
         return answer
@@ -302,9 +303,18 @@ class Users:
             await self._every(ASK_EVERY_S, lambda: self._timed("clients", http.get(random.choice(addresses))))
 
     async def _watch(self, session: str) -> None:
-        address = f"/runs/{self._run.pk}/progress/?done=0&seen=0"
+        seen = "0"
+
         async with self._client(cookies={"sessionid": session}) as http:
-            await self._every(WATCH_EVERY_S, lambda: self._timed("watchers", http.get(address)))
+
+            async def poll() -> None:
+                nonlocal seen
+                address = f"/runs/{self._run.pk}/progress/?done=0&seen={seen}"
+                answer = await self._timed("watchers", http.get(address))
+                if answer is not None and (version := re.search(r"seen=(\w+)", answer.text)):
+                    seen = version[1]
+
+            await self._every(WATCH_EVERY_S, poll)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.core.cache import cache
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -36,11 +38,12 @@ from runs.web.forms import (
     RolloutsFilter,
     RunsFilter,
 )
-from runs.web.live import get_live_run
+from runs.web.live import LiveRun, get_live_run
 from runs.web.notices import notify_workers
 from runs.web.starting import find_continuation
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
+_RENDERED_S = 5
 ADD, CHANGE = "runs.add_run", "runs.change_run"
 
 
@@ -149,12 +152,22 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     live = get_live_run(request.user, found)
     if request.GET.get("seen") == live.version:
         return HttpResponse(status=204)
-    context = {"run": found, "polled": True, "outcome": outcome_of(found), "live": live}
-    context["evaluated"] = found.evaluated_at is not None
-    answer = render(request, "runs/run.html#progress", context)
+    answer = HttpResponse(_rendered_progress(found, live))
     if request.GET.get("done") not in (None, str(live.snapshot.progress["done"])):
         answer["HX-Trigger"] = "responses-stored"
     return answer
+
+
+def _rendered_progress(run: Run, live: LiveRun) -> str:
+    """Return the progress as HTML. It is rendered once for each version, for all who watch the run."""
+    key = f"run-progress:{run.pk}:{live.version}"
+    rendered: str | None = cache.get(key)
+    if rendered is None:
+        context = {"run": run, "polled": True, "outcome": outcome_of(run), "live": live}
+        context["evaluated"] = run.evaluated_at is not None
+        rendered = render_to_string("runs/run.html#progress", context)
+        cache.set(key, rendered, _RENDERED_S)
+    return rendered
 
 
 @require_POST
