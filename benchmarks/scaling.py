@@ -120,6 +120,8 @@ class Installation:
                 with suppress(ValueError):
                     if len(json.loads(done.stdout)) == number:
                         break
+                if any(process.poll() is not None for process in processes):
+                    sys.exit(f"A worker has ended: {' '.join(command)}")
             yield [process.pid for process in processes]
         finally:
             for process in processes:

@@ -132,8 +132,9 @@ def list_visible_environments(user: User | AnonymousUser) -> QuerySet[Environmen
 
 def list_foreign_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
     """Return the environments that are hidden from *user*: private to other users, or owned by other teams."""
-    visible = Environment.objects.filter(_visible_to(user)).order_by().values("pk")
-    return Environment.objects.exclude(pk__in=visible)
+    condition = _visible_to(user)
+    # Without a condition, `exclude` would return everything.
+    return Environment.objects.exclude(condition) if condition else Environment.objects.none()
 
 
 def _visible_to(user: User | AnonymousUser) -> Q:

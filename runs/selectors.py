@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from hub.common.errors import NotFound
 from hub.models import Case
 from hub.selectors import is_curator, list_foreign_environments, list_withheld_environments, may_see_content
-from hub.teams.visibility import list_foreign_teams, sees_all_teams, visible_to
+from hub.teams.visibility import foreign_team_ids, sees_all_teams, visible_to
 from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnvironment, RunModel
 
 # Keys of a model in a config that describe its endpoint. Only staff may see them.
@@ -58,7 +58,7 @@ def visible_runs(user: User | AnonymousUser, *, deleted: bool = False) -> QueryS
 
 def sees_all_runs(user: User | AnonymousUser) -> bool:
     """Return whether no run is hidden from *user*."""
-    return is_curator(user) and not list_foreign_teams(user).exists()
+    return is_curator(user) and not foreign_team_ids(user)
 
 
 def visible_models(user: User | AnonymousUser) -> QuerySet[ModelEndpoint]:
@@ -74,7 +74,7 @@ def list_usable_models(user: User | AnonymousUser | None) -> list[ModelEndpoint]
 
 def visible_episodes(user: User) -> QuerySet[EpisodeSession]:
     """Return the episodes that *user* started, without those of environments of teams that the user has left."""
-    hidden = list_foreign_teams(user).order_by().values("pk")
+    hidden = foreign_team_ids(user)
     return EpisodeSession.objects.filter(user=user).exclude(case__version__environment__team__in=hidden)
 
 

@@ -9,11 +9,11 @@ from typing import cast
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, service_images
-from hub.harnesses.boxes.preparation import built_image, open_world
+from hub.harnesses.boxes.preparation import built_image, open_workspace
 from hub.harnesses.boxes.program_turns import begin_program, continue_program
 from hub.harnesses.boxes.recovery import restore, take_snapshot, wants_snapshot, with_note
+from hub.harnesses.boxes.state import WorkspaceState, handle_of, take_refusals
 from hub.harnesses.boxes.tools import run_bash, use_file, workspace_tools
-from hub.harnesses.boxes.world import World, handle_of, take_refusals
 from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState
 from hub.protocols.messages import JSON, Message, Tool
@@ -30,7 +30,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         return [] if context.options.policy == "program" else workspace_tools(context.options)
 
     async def initial_state(self, context: EpisodeContext[WorkspaceOptions]) -> JSON:
-        return cast(JSON, await open_world(context))
+        return cast(JSON, await open_workspace(context))
 
     async def execute_call(
         self, context: EpisodeContext[WorkspaceOptions], world: JSON, call: ParsedCall
@@ -38,7 +38,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in self.list_tools(context)}
         if problem := call_problem(call, offered):
             return CallOutcome(f"error: {problem}", world)
-        engine, handle = get_workspaces(), handle_of(cast(World, world))
+        engine, handle = get_workspaces(), handle_of(cast(WorkspaceState, world))
         try:
             if call.name != "bash":
                 return CallOutcome(await in_thread(use_file, engine, handle, call), world)
@@ -47,7 +47,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         except WorkspaceError as error:
             return CallOutcome(f"error: {error}", world)
         context.services.record_call_ms(wall_ms)
-        after, refused = await in_thread(take_refusals, engine, cast(World, world))
+        after, refused = await in_thread(take_refusals, engine, cast(WorkspaceState, world))
         text += "".join(f"\n[connection refused: {reason}]" for reason in refused)
         return CallOutcome(text, cast(JSON, after), wall_ms)
 
@@ -68,7 +68,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         before = cast(ToolLoopState, state)
         if context.options.policy == "program":
             return await continue_program(context, before, message)
-        if time.time() >= cast(World, before["world"])["ends_at"]:
+        if time.time() >= cast(WorkspaceState, before["world"])["ends_at"]:
             after = {**before, "turns": before["turns"] + 1}
             return Turn(state=cast(JSON, after), done=True, truncated=True, info={"limit": "episode_s"})
         try:
@@ -76,7 +76,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         except WorkspaceLost:
             turn = await self._step_in_new_box(context, before, message)
         current, messages = with_note(cast(ToolLoopState, turn.state), turn.messages)
-        current = {**current, "world": cast(JSON, {**cast(World, current["world"]), "seen_at": time.time()})}
+        current = {**current, "world": cast(JSON, {**cast(WorkspaceState, current["world"]), "seen_at": time.time()})}
         if not turn.done and wants_snapshot(context, current):
             current = await take_snapshot(context, current)
         return replace(turn, state=cast(JSON, current), messages=messages)
@@ -96,7 +96,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         if context.options.policy == "program":
             return state
         try:
-            await in_thread(get_workspaces().ping, handle_of(cast(World, before["world"])))
+            await in_thread(get_workspaces().ping, handle_of(cast(WorkspaceState, before["world"])))
         except WorkspaceLost:
             return cast(JSON, await restore(context, before, self.execute_call))
         return state
@@ -115,7 +115,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
     async def close(self, state: JSON) -> None:
         world = cast(ToolLoopState, state)["world"] if isinstance(state, dict) and "world" in state else None
         if world is not None:
-            await in_thread(get_workspaces().close, handle_of(cast(World, world)))
+            await in_thread(get_workspaces().close, handle_of(cast(WorkspaceState, world)))
 
     def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
         image, build = options.get("image"), options.get("build")

@@ -10,8 +10,8 @@ from pydantic import Field, field_validator
 
 from hub.common.problems import Problem
 from hub.harnesses.base import Services
+from hub.harnesses.boxes.state import WorkspaceState, handle_of
 from hub.harnesses.boxes.tools import describe_result
-from hub.harnesses.boxes.world import World, handle_of
 from hub.harnesses.steps.script_imports import imports_artifacts
 from hub.harnesses.steps.workspace_files import code_of, unknown_folder
 from hub.manifest.schema import check_relative
@@ -93,7 +93,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         """Run the script. Raises ScoringFailed, of kind `environment` if the bundle is wrong."""
         if options.path not in submission.files:
             raise ScoringFailed("environment", f"The bundle has no script {options.path!r}.")
-        world = cast(World, submission.state)
+        world = cast(WorkspaceState, submission.state)
         engine = get_workspaces()
         try:
             try:
@@ -116,7 +116,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         self,
         options: WorkspaceScriptOptions,
         submission: Submission,
-        world: World,
+        world: WorkspaceState,
         artifacts: Artifacts,
         engine: WorkspaceEngine,
     ) -> Verdict:
@@ -176,7 +176,11 @@ def _shares_process(options: WorkspaceScriptOptions, files: Mapping[str, bytes])
 
 
 def _run_script(
-    engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, files: Mapping[str, bytes], world: World
+    engine: WorkspaceEngine,
+    box: Handle,
+    options: WorkspaceScriptOptions,
+    files: Mapping[str, bytes],
+    world: WorkspaceState,
 ) -> CommandResult:
     carried = {f"{_TESTS}/{path}": data for path, data in files_beside_script(options, files).items()}
     script = f"{_TESTS}/{posixpath.basename(options.path)}"
@@ -195,7 +199,7 @@ def _run_script(
     return engine.execute(box, command, options.timeout_s, root=True, environment=environment)
 
 
-def _trusted_path(engine: WorkspaceEngine, box: Handle, world: World) -> list[str]:
+def _trusted_path(engine: WorkspaceEngine, box: Handle, world: WorkspaceState) -> list[str]:
     """Return the folders of the image's PATH in which the agent cannot have put a program."""
     named = 'IFS=:; for folder in $PATH; do printf "%s\\n" "$folder=$(readlink -f "$folder")"; done'
     lines = engine.execute(box, named, 10.0, root=True).output.splitlines()

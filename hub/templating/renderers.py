@@ -1,6 +1,6 @@
 """Renderer processes for templates of bundles, kept by the templates that they render.
 
-A renderer renders one set of templates only, so that one that got out of Jinja2's sandbox would find nothing but data
+A renderer renders one set of templates only, so that one that got out of Jinja2's sandbox would find only data
 of its own. See `worker` for how a renderer is contained.
 """
 

@@ -21,7 +21,7 @@ from hub.web.reading.view_mode import shows_source
 from preferences.sides import tokens_to_phrases
 from preferences.spans import text_hash
 from runs.reports import formats
-from runs.reports.comparison_files import ratio_text
+from runs.reports.comparison.files import ratio_text
 
 register = template.Library()
 

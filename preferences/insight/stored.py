@@ -21,7 +21,7 @@ from hub.common.digests import digest
 from hub.common.shutdown import is_shutting_down
 from hub.models import CaseDefect
 from hub.selectors import list_foreign_environments
-from hub.teams.visibility import list_foreign_teams
+from hub.teams.visibility import foreign_team_ids
 from preferences.insight.agreement import Agreement, compute_agreement
 from preferences.insight.ranking import Ranking, compute_rankings
 from preferences.models import InsightResult, Preference
@@ -149,7 +149,7 @@ def _scope(viewer: User | None, filters: PreferenceFilters) -> str:
     hidden: list[object] = []
     if viewer is not None:
         hidden += sorted(list_foreign_environments(viewer).values_list("pk", flat=True))
-        teams = sorted(list_foreign_teams(viewer).values_list("pk", flat=True))
+        teams = foreign_team_ids(viewer)
         if teams:  # a run may be moved into a team
             theirs = Run.objects.filter(team__in=teams).aggregate(count=Count("pk"), newest=Max("pk"))
             hidden.append([teams, theirs["count"], theirs["newest"]])

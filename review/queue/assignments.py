@@ -27,7 +27,7 @@ LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
 CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
 _FRESH = timedelta(minutes=1)  # younger leases are not renewed: most pages are opened right after the claim
-_MAX_CLAIMS = 20
+_MAX_CLAIMS = 50  # each one that is lost was won by another reviewer
 _MAX_RELEASED = 100
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
@@ -46,8 +46,8 @@ def claim_next_pair(user: User, *, run: int | None = None) -> Assignment | None:
     if held is not None:
         return held
     release_lapsed_assignments()
-    for _ in range(_MAX_CLAIMS):
-        pair = first_waiting_pair(user, run=run)
+    for lost in range(_MAX_CLAIMS):
+        pair = first_waiting_pair(user, run=run, among=1 + 2 * lost)
         if pair is None:
             return None
         taken = _claim_free_slot(pair, user) or _held(user, run)  # or another window of the reviewer claimed it

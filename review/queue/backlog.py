@@ -1,5 +1,6 @@
 """Selectors of the review queue: the pairs that wait for a reviewer, in order, and the reviewer's progress."""
 
+import random
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,10 +32,18 @@ def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
     return dict(waiting.values_list("pk", "head")[:RUNS_AT_ONCE])
 
 
-def first_waiting_pair(user: User, *, run: int | None = None) -> Pair | None:
-    """Return the next pair of the queue for *user*, or None if no pair waits for them."""
+def first_waiting_pair(user: User, *, run: int | None = None, among: int = 1) -> Pair | None:
+    """Return the next pair of the queue for *user*, or None if no pair waits for them.
+
+    among: choose one of so many next pairs of its run at random, so that reviewers who claim at the same moment do not
+    all try the same one.
+    """
     waiting = next_pair_by_run(user, run=run).values()
-    return Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None
+    pair = Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None
+    if pair is None or among == 1:
+        return pair
+    following = _available_pairs(user).filter(run=pair.run_id).order_by("position", "id")[:among]
+    return random.choice(list(following) or [pair])  # noqa: S311  # it spreads claims, and keeps no secret
 
 
 @dataclass(frozen=True, slots=True)

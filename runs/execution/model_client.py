@@ -139,8 +139,8 @@ class ModelClient:
         digest = call_digest(connection.fingerprint, request)
         cached = await self._cache.get(digest, connection.run_model_id)
         if cached is not None:
-            # What an earlier process of the same run paid counts in the response that it did not come to store. It is
-            # part of the budget already (RunSession._budget).
+            # An earlier process of the same run paid for this reply, and ended before it stored the response. The cost
+            # counts in the response; it is part of the budget already (RunSession._budget).
             return replace(cached, cached=True, latency_ms=None)
         self._in_flight += 1
         self._idle.clear()

@@ -98,6 +98,8 @@ def execute_run(
                 break
     except LeaseLost:
         raise  # only the new holder of the lease may store a status
+    except SystemExit:
+        raise  # this process was ended by a signal; another one continues the run, as after a kill
     except BaseException as error:
         with suppress(StatusConflict):  # it ended before the error
             if isinstance(error, KeyboardInterrupt):

@@ -80,7 +80,7 @@ _failed: dict[str, tuple[float, str]] = {}
 
 
 def image_name(context: Mapping[str, bytes], workdir: str) -> str:
-    """Return the name of the image that *context* is built to. It depends on nothing but its arguments."""
+    """Return the name of the image that *context* is built to. It depends on the arguments only."""
     parts = [str(_FORMAT), workdir, *(f"{path}\0{_sha(context[path])}" for path in sorted(context))]
     return f"{REPOSITORY}:{_sha(chr(10).join(parts).encode())[:32]}"
 

@@ -8,8 +8,8 @@ from typing import cast
 
 from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.harnesses.boxes.options import ServiceOptions, WorkspaceOptions
+from hub.harnesses.boxes.state import Box, WorkspaceState
 from hub.harnesses.boxes.tools import describe_result
-from hub.harnesses.boxes.world import Box, World
 from hub.protocols.cases import file_bytes
 from hub.protocols.messages import JSON
 from sandbox.connections.owners import owner
@@ -29,13 +29,13 @@ from sandbox.workspaces.shared import build_image, get_workspaces, in_thread
 _SCORING_S = 600  # for a last command's end, and for copying artifacts
 
 
-async def open_world(context: EpisodeContext[WorkspaceOptions]) -> World:
+async def open_workspace(context: EpisodeContext[WorkspaceOptions]) -> WorkspaceState:
     """Open the episode's box and prepare it. Raises HarnessError, SandboxUnavailable."""
     options = context.options
     image = await in_thread(built_image, options, context.files) if options.build else options.image
     handle = await open_prepared(context, box_spec(context, image))
     now = time.time()
-    world: World = {
+    world: WorkspaceState = {
         "box": cast(Box, asdict(handle)),
         "ends_at": now + options.limits.episode_s,
         "seen_at": now,

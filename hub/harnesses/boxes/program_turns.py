@@ -7,8 +7,8 @@ from typing import cast
 
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.boxes.options import WorkspaceOptions
+from hub.harnesses.boxes.state import WorkspaceState, handle_of, take_refusals
 from hub.harnesses.boxes.tools import describe_result
-from hub.harnesses.boxes.world import World, handle_of, take_refusals
 from hub.harnesses.steps.program import Ended, ProgramState, next_request, reference_script, send_reply, start_program
 from hub.harnesses.steps.tool_loop import ToolLoopState
 from hub.protocols.messages import JSON, Message, text_of
@@ -23,7 +23,7 @@ async def begin_program(
     path = context.options.program
     if path not in context.files:
         raise HarnessError(f"The bundle has no program {path!r}.")
-    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    engine, handle = get_workspaces(), handle_of(cast(WorkspaceState, state["world"]))
     program: ProgramState = {
         "token": secrets.token_urlsafe(24),
         "request": 0,
@@ -46,7 +46,7 @@ async def begin_program(
 
 async def continue_program(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, message: Message) -> Turn:
     """Pass the model's *message* to the program and return its next request, or the end of the episode."""
-    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    engine, handle = get_workspaces(), handle_of(cast(WorkspaceState, state["world"]))
     current: ToolLoopState = {**state, "turns": state["turns"] + 1}
     script = reference_script(message)
     if script:
@@ -65,12 +65,14 @@ async def continue_program(context: EpisodeContext[WorkspaceOptions], state: Too
 
 async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, program: ProgramState) -> Turn:
     started, spent = time.monotonic(), state["tool_ms"]
-    deadline = min(time.time() + context.options.tool_seconds - spent / 1000, cast(World, state["world"])["ends_at"])
-    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    deadline = min(
+        time.time() + context.options.tool_seconds - spent / 1000, cast(WorkspaceState, state["world"])["ends_at"]
+    )
+    engine, handle = get_workspaces(), handle_of(cast(WorkspaceState, state["world"]))
     found = await in_thread(next_request, engine, handle, program, deadline, "tool_seconds")
     took = (time.monotonic() - started) * 1000
     context.services.record_call_ms(took)
-    world, refused = await in_thread(take_refusals, engine, cast(World, state["world"]))
+    world, refused = await in_thread(take_refusals, engine, cast(WorkspaceState, state["world"]))
     after: dict[str, JSON] = {**state, "world": cast(JSON, world), "tool_ms": spent + round(took)}
     info: dict[str, JSON] = {"connections_refused": cast(JSON, refused)} if refused else {}
     if isinstance(found, Ended):

@@ -15,7 +15,7 @@ from typing import cast
 from hub.harnesses.base import EpisodeContext
 from hub.harnesses.boxes.options import WorkspaceOptions
 from hub.harnesses.boxes.preparation import box_spec, built_image, open_prepared
-from hub.harnesses.boxes.world import Box, Divergence, Restoration, SnapshotState, World, handle_of
+from hub.harnesses.boxes.state import Box, Divergence, Restoration, SnapshotState, WorkspaceState, handle_of
 from hub.harnesses.steps.tool_calls import CallResult, ParsedCall, native_calls, result_messages, text_calls
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoopState
 from hub.protocols.messages import JSON, Message, text_of
@@ -47,7 +47,7 @@ def wants_snapshot(context: Context, state: ToolLoopState) -> bool:
 
 async def take_snapshot(context: Context, state: ToolLoopState) -> ToolLoopState:
     """Return *state* with a snapshot of its box. If none can be taken, log why, and return *state* as it is."""
-    world, folder = cast(World, state["world"]), context.services.snapshots
+    world, folder = cast(WorkspaceState, state["world"]), context.services.snapshots
     earlier = world.get("snapshot")
     if not folder or (earlier is not None and earlier["turns"] == state["turns"]):
         return state
@@ -84,7 +84,7 @@ class _Opened:
 
 async def restore(context: Context, state: ToolLoopState, execute_call: ExecuteCall) -> ToolLoopState:
     """Return the state with a new box in place of one that is lost. Raises HarnessError, SandboxUnavailable."""
-    world = cast(World, state["world"])
+    world = cast(WorkspaceState, state["world"])
     restored = world.get("restored", [])
     if len(restored) >= MAX_RESTORATIONS:
         raise WorkspaceLost(f"The workspace was lost more than {MAX_RESTORATIONS} times.")
@@ -92,7 +92,7 @@ async def restore(context: Context, state: ToolLoopState, execute_call: ExecuteC
     await in_thread(engine.close, handle_of(world))
     left_s = max(world["ends_at"] - world.get("seen_at", time.time()), 0.0)
     opened = await _open(context, world)
-    after: World = {**world, "box": cast(Box, asdict(opened.handle))}
+    after: WorkspaceState = {**world, "box": cast(Box, asdict(opened.handle))}
     if "refusals" in world:
         after["refusals"] = 0
     try:
@@ -127,7 +127,7 @@ async def restore(context: Context, state: ToolLoopState, execute_call: ExecuteC
     return {**state, "world": cast(JSON, after)}
 
 
-async def _open(context: Context, world: World) -> _Opened:
+async def _open(context: Context, world: WorkspaceState) -> _Opened:
     spec, snapshot, folder = await _spec(context, world), world.get("snapshot"), context.services.snapshots
     if snapshot is not None and folder:
         limit = context.options.limits.snapshot_mb
@@ -142,7 +142,7 @@ async def _open(context: Context, world: World) -> _Opened:
     return _Opened(await open_prepared(context, spec), None)
 
 
-async def _spec(context: Context, world: World) -> BoxSpec:
+async def _spec(context: Context, world: WorkspaceState) -> BoxSpec:
     """Return the box to open, of the very image that was lost. Another host may have to build the image first."""
     image = world["box"]["image"]
     if context.options.build:
@@ -154,8 +154,12 @@ async def _spec(context: Context, world: World) -> BoxSpec:
 
 
 async def _repeat(
-    context: Context, state: ToolLoopState, world: World, snapshot: SnapshotState | None, execute_call: ExecuteCall
-) -> tuple[int, list[Divergence], World]:
+    context: Context,
+    state: ToolLoopState,
+    world: WorkspaceState,
+    snapshot: SnapshotState | None,
+    execute_call: ExecuteCall,
+) -> tuple[int, list[Divergence], WorkspaceState]:
     """Repeat the calls after *snapshot*; return their number, those that diverged and the world after them."""
     # Repetitions do not use up the time of the episode.
     context = replace(context, services=replace(context.services, record_call_ms=lambda milliseconds: None))
@@ -169,7 +173,7 @@ async def _repeat(
         results = []
         for call in calls[:left]:  # calls beyond a limit were not made
             outcome = await execute_call(context, cast(JSON, world), call)
-            world = cast(World, outcome.world)
+            world = cast(WorkspaceState, outcome.world)
             results.append(CallResult(call, outcome.content))
         left -= len(results)
         repeated += len(results)
@@ -237,7 +241,7 @@ def _note(restoration: Restoration, diverged: int) -> str:
 
 def with_note(state: ToolLoopState, messages: list[Message]) -> tuple[ToolLoopState, list[Message]]:
     """Return the state and the messages of a turn, with the note about a lost box at the end of the last message."""
-    world = cast(World, state["world"])
+    world = cast(WorkspaceState, state["world"])
     note, last = world.get("note"), messages[-1] if messages else None
     if not note or last is None or not isinstance(last["content"], str):
         return state, messages

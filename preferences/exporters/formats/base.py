@@ -77,13 +77,13 @@ def completion_text(messages: Sequence[Message]) -> str:
 def trainable(messages: Sequence[Message]) -> list[Message]:
     """Return messages as models are trained on them: without reasoning and without keys of providers.
 
-    Raises LeftOut if an answer contains nothing but reasoning.
+    Raises LeftOut if an answer contains only reasoning.
     """
     found = []
     for message in messages:
         plain = remove_reasoning(plain_message(message))
         if text_of(message) and not text_of(plain) and not plain.get("tool_calls"):
-            raise LeftOut("an answer that contains nothing but reasoning")
+            raise LeftOut("an answer that contains only reasoning")
         found.append(plain)
     return found
 

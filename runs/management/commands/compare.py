@@ -8,9 +8,9 @@ from typing import TypedDict, Unpack
 from hub.common.output_files import Outputs, add_force_argument
 from hub.management import base
 from runs.management.config_file import UsageError
-from runs.reports.comparison import print_comparison
-from runs.reports.comparison_files import comparison_html, comparison_markdown, gate_lines
-from runs.reports.comparison_verdicts import compared_rows
+from runs.reports.comparison.files import comparison_html, comparison_markdown, gate_lines
+from runs.reports.comparison.terminal import print_comparison
+from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import decide_gate, parse_gate
 from runs.results.comparison.pair import Comparison
 from runs.results.comparison.several import compare_all

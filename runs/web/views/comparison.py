@@ -14,8 +14,8 @@ from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.models import Case
 from hub.web.reading.word_diff import MAX_COMPARED, word_diff
 from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.reports.comparison_files import comparison_matrices, difference_chart, gate_lines
-from runs.reports.comparison_verdicts import compared_rows
+from runs.reports.comparison.files import comparison_matrices, difference_chart, gate_lines
+from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.flips import Change, Flip, list_flips
 from runs.results.comparison.gate import decide_gate
 from runs.results.comparison.pair import ComparedCells, ComparisonError, find_cells

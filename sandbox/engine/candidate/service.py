@@ -7,14 +7,13 @@ process; the judge refers to them by a handle. During a request the code may use
 import builtins
 import types
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypedDict, cast
 
 from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel
 from ..protocol.error_reports import describe
 from ..protocol.graph import Builder, Flattener, is_simple
-from ..protocol.operations import FUNCTIONS, specials_in
+from ..protocol.operations import FUNCTIONS
 from ..protocol.values import (
     adds_nothing,
     attributes_of,
@@ -26,10 +25,10 @@ from ..protocol.values import (
     rebuild,
 )
 from .definitions import EntryPointMissing, as_callable, find
+from .inspection import attributes_of_error, class_names, kind_of, plain_value, specials_of
 from .judge_objects import JudgeFunction, JudgeReference, judge_object_class
 
 _MAX_CAUSES = 5
-_BUILT_IN_ATTRIBUTES = ("filename", "filename2", "name", "path")  # of built-in exceptions, besides their arguments
 
 
 class JudgeRequest(TypedDict, total=False):
@@ -97,8 +96,8 @@ class Service:
         return {
             **describe(error),
             "args": {"t": [self._encoded(arg) for arg in args]},
-            "bases": _class_name(error),
-            "attributes": {"m": {name: self._encoded(value) for name, value in _attributes(error).items()}},
+            "bases": class_names(error),
+            "attributes": {"m": {name: self._encoded(value) for name, value in attributes_of_error(error).items()}},
             "cause": None if cause is None or depth >= _MAX_CAUSES else self._describe(cause, depth + 1),
             "origin": error.__dict__.get("_llm_origin"),
         }
@@ -134,7 +133,7 @@ class Service:
         return self._as_handle(value, base)
 
     def _as_handle(self, value: object, base: str = "") -> dict[str, object]:
-        return {"h": [self._handle(value), _kind(value), _class_name(value), specials_of(value, base), base]}
+        return {"h": [self._handle(value), kind_of(value), class_names(value), specials_of(value, base), base]}
 
     def restore(self, tag: str, content: object) -> object:
         """Return the object of a tag that only the judge writes."""
@@ -268,7 +267,7 @@ class Service:
         name, target = request["name"], self._target(request)
         try:
             if name == "plain":
-                return self._encode(_plain(target))
+                return self._encode(plain_value(target))
             result = FUNCTIONS[name](target, *args)
         except StopIteration as stop:
             if name == "next":
@@ -336,78 +335,3 @@ OPERATIONS: dict[str, Callable[[Service, JudgeRequest, list[object]], Reply]] = 
     "call": Service.call,
     "apply": Service.apply,
 }
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, type):
-        return "exception" if issubclass(value, BaseException) else "class"
-    if isinstance(value, types.ModuleType):
-        return "module"
-    if isinstance(value, types.CoroutineType):
-        return "coroutine"
-    return "function" if callable(value) else "object"
-
-
-def specials_of(value: object, base: str = "") -> list[str]:
-    """Return the special methods of an object; if it extends a built-in type, only those of its own classes."""
-    kind: type = type(value)
-    if isinstance(value, type):
-        found = _specials(kind, "")
-        return [*found, *({"class_getitem"} if hasattr(value, "__class_getitem__") else ())]
-    return _specials(kind, base)
-
-
-@lru_cache(maxsize=256)
-def _specials(kind: type, base: str) -> list[str]:
-    above = getattr(builtins, base) if base else object
-    classes = [c for c in kind.__mro__ if c is not object and (not base or c.__module__ != "builtins")]
-    if type in classes:
-        classes.remove(type)
-        return sorted({*specials_in([vars(c) for c in classes]), "call"})
-    found = specials_in([vars(c) for c in classes])
-    if base:
-        found += [name for c in classes for name in vars(c) if not name.startswith("__") and hasattr(above, name)]
-        found += ["getitem"] if any("__missing__" in vars(c) for c in classes) else []
-    return found
-
-
-_PLAIN: dict[str, Callable[..., object]] = {
-    "dict": lambda value: dict(dict.items(value)),
-    "list": lambda value: list(list.__iter__(value)),
-    "tuple": lambda value: tuple(tuple.__iter__(value)),
-    "set": lambda value: set(set.__iter__(value)),
-    "frozenset": lambda value: frozenset(frozenset.__iter__(value)),
-    "int": int.__int__,
-    "float": float.__float__,
-    "str": str.__str__,
-    "complex": complex.__complex__,
-    "bytes": bytes,
-    "bytearray": bytearray,
-}
-
-
-def _plain(value: object) -> object:
-    """Return the value of the built-in type that an object extends, read by that type's own methods."""
-    return _PLAIN[base_of(type(value))](value)
-
-
-def _attributes(error: BaseException) -> dict[str, object]:
-    """Return the additional attributes of an exception, including those of its class and its properties."""
-    known = next((kind for kind in type(error).__mro__ if kind.__module__ == "builtins"), Exception)
-    found = {name: value for name in _BUILT_IN_ATTRIBUTES if (value := getattr(error, name, None)) is not None}
-    found |= error.__dict__
-    for name in dir(type(error)):
-        if not name.startswith("_") and name not in found and not hasattr(known, name):
-            try:
-                value = getattr(error, name)
-            except Exception:
-                continue
-            if not callable(value):
-                found[name] = value
-    return {name: value for name, value in found.items() if type(name) is str and not name.startswith("_llm_")}
-
-
-def _class_name(value: object) -> list[str]:
-    """Return the names of a class, or of an object's class, and of its bases."""
-    kind = value if isinstance(value, type) else type(value)
-    return [str(base.__name__)[:80] for base in kind.__mro__][: replies.MAX_NAMES]

@@ -39,7 +39,7 @@ def _slots(kind: type) -> list[str]:
 def rebuild(content: object, classes: Classes, decode: Callable[[object], object]) -> object:
     """Return the instance that (class name, encoded attributes) describes, of this process's own class.
 
-    No code of the class is called, so the other process decides nothing but the values of the attributes.
+    No code of the class is called, so the other process decides only the values of the attributes.
     Raises KeyError for a class that is not shared.
     """
     name, data = codec.of_type(list, content)

@@ -20,7 +20,7 @@ def stubs_of(prompt: ast.Module) -> set[str]:
 
 
 def is_stub(statement: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Return whether a definition contains nothing but a docstring, `pass`, `...` or `raise NotImplementedError`."""
+    """Return whether a definition contains only a docstring, `pass`, `...` or `raise NotImplementedError`."""
     if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
     return all(

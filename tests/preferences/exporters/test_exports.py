@@ -219,7 +219,7 @@ def test_answers_that_differ_in_reasoning_alone_are_identical(tmp_path: Path) ->
 @pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
 def test_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
     record(*responses("one", "<think>Hm"))
-    with pytest.raises(ExportError, match="nothing but reasoning"):
+    with pytest.raises(ExportError, match="only reasoning"):
         exported(tmp_path, format)
 
 

@@ -20,6 +20,7 @@ from review.judge.suggestions import visible_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from review.queue.assignments import AssignmentLost
+from review.queue.backlog import first_waiting_pair
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +94,30 @@ def test_concurrent_reviewers_never_share_a_slot() -> None:
     assert len(got) == 10
     assert len(taken) == len(set(taken)) == 6
     assert not Pair.objects.filter(free__gt=0).exists()
+
+
+def test_reviewer_who_loses_many_races_still_gets_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting_pairs(40)
+    others = [reviewer(f"r{i}") for i in range(30)]
+
+    def lose_to_another(user: Any, *, run: int | None = None, among: int = 1) -> Pair | None:
+        pair = first_waiting_pair(user, run=run, among=among)
+        if others:
+            assert pair is not None
+            assignments.claim_pair(pair, others.pop())
+        return pair
+
+    monkeypatch.setattr(assignments, "first_waiting_pair", lose_to_another)
+    assert assignments.claim_next_pair(reviewer("late")) is not None
+    assert not others
+
+
+def test_reviewers_who_claim_at_the_same_moment_try_different_pairs() -> None:
+    pairs = waiting_pairs(5)
+    ann = reviewer("ann")
+    assert {first_waiting_pair(ann) for _ in range(20)} == {pairs[0]}
+    tried = {pair for _ in range(200) if (pair := first_waiting_pair(ann, among=3)) is not None}
+    assert tried == set(pairs[:3])
 
 
 def test_decision_sent_twice_is_stored_once() -> None:

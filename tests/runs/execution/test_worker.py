@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from runs.queue import take_next_lease
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
-from tests.processes import send_task, start_eval, wait_until, worker
+from tests.processes import child_processes, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
 from tests.services import empty_redis_url, redis_url
 
@@ -47,8 +48,27 @@ def create_queued_run(folder: Path, url: str) -> Run:
     return create_run(config=config, environments=find_environments(config))
 
 
-@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.exhaustive)])
-def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Path, pool: str) -> None:
+def _end_main_process(worker: "subprocess.Popen[bytes]") -> None:
+    worker.send_signal(signal.SIGTERM)
+
+
+def _end_all_processes(worker: "subprocess.Popen[bytes]") -> None:
+    """Send SIGTERM to every process of a worker, as systemd does."""
+    for pid in [worker.pid, *child_processes(worker.pid)]:
+        os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("pool", "end"),
+    [
+        ("prefork", _end_main_process),
+        ("prefork", _end_all_processes),
+        pytest.param("threads", _end_main_process, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(
+    folder: Path, pool: str, end: Callable[["subprocess.Popen[bytes]"], None]
+) -> None:
     continue_replies = threading.Event()
 
     def script(request, number):  # type: ignore[no-untyped-def]
@@ -62,7 +82,7 @@ def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Pat
             with worker(empty_redis_url(), pool) as process:
                 send_task(empty_redis_url())
                 wait_until(lambda: Response.objects.count() == 2)
-                process.send_signal(signal.SIGTERM)
+                end(process)
                 process.wait(30)
             run.refresh_from_db()
             assert (run.status, run.lease_owner) == ("queued", "")

@@ -11,7 +11,7 @@ from hub.management.base import ReportConsole
 from hub.models import Case, EnvironmentVersion
 from runs.models import Run
 from runs.reports import formats as write
-from runs.reports.comparison import print_comparison
+from runs.reports.comparison.terminal import print_comparison
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 

@@ -72,13 +72,13 @@ def test_dashboard_lists_failed_runs_until_a_later_run_succeeds(client: Client, 
     stored_run(version, name="cancelled one", status=Run.Status.CANCELLED, config_hash="2" * 64)
     broken = stored_run(version, name="broken one", status=Run.Status.FAILED, config_hash="1" * 64, message="No disk.")
     page = client.get("/").content.decode()
-    went_wrong = page[page.index("Went wrong") : page.index("Latest results")]
+    went_wrong = page[page.index("Runs with problems") : page.index("Latest results")]
     assert f"/runs/{errored.pk}/?status=errored#responses" in went_wrong and "1 unscored" in went_wrong
     assert f"/runs/{broken.pk}/" in went_wrong and "No disk." in went_wrong
     assert "cancelled one" not in went_wrong
     for config_hash in (errored.config_hash, broken.config_hash):
         stored_outcomes(stored_run(version, config_hash=config_hash), "pppp")
-    assert "Went wrong" not in client.get("/").content.decode()
+    assert "Runs with problems" not in client.get("/").content.decode()
 
 
 def test_dashboard_shows_open_work_of_a_curator(client: Client, user: User) -> None:

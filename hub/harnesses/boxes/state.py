@@ -52,7 +52,7 @@ class Restoration(TypedDict):
     diverged: list[Divergence]
 
 
-class World(TypedDict):
+class WorkspaceState(TypedDict):
     """The environment's state: the live box, when its use ends, and what a scoring box needs to be like it."""
 
     box: Box
@@ -69,11 +69,11 @@ class World(TypedDict):
     refusals: NotRequired[int]  # refused connections to the outside that the transcript has; absent without a network
 
 
-def handle_of(world: World) -> Handle:
+def handle_of(world: WorkspaceState) -> Handle:
     return Handle(**world["box"])
 
 
-def take_refusals(engine: WorkspaceEngine, world: World) -> tuple[World, list[str]]:
+def take_refusals(engine: WorkspaceEngine, world: WorkspaceState) -> tuple[WorkspaceState, list[str]]:
     """Return the refused connections to the outside that are new, and the world in which they are counted."""
     if "refusals" not in world:
         return world, []

@@ -9,7 +9,7 @@ from django.utils import timezone
 from runs.charts.plots import IntervalRow, interval_chart
 from runs.charts.svg import Chart
 from runs.reports import formats
-from runs.reports.comparison_verdicts import SIGNIFICANT, ComparedRow, compared_rows
+from runs.reports.comparison.verdicts import SIGNIFICANT, ComparedRow, compared_rows
 from runs.reports.document import file_engine
 from runs.results.comparison.gate import GateResult
 from runs.results.comparison.pair import Comparison
