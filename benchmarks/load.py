@@ -7,7 +7,7 @@ First one user of each kind for 15 seconds, with nothing else; then all of them,
 cases against a local endpoint that answers after half a second:
   reviewers  decide a pair every five seconds (the page of the next pair is the answer)
   clients    read one of several REST lists and objects every two seconds, each with a token of its own
-  watchers   have the page of the run in progress open, which asks for its progress every two seconds
+  watchers   have the page of the run in progress open, which asks for its progress every two to ten seconds
 Prints requests, errors, p50 and p95 in milliseconds for each kind, the ratio of p95 under load to p95 before, and the
 processor time of the web server. With `--reviewers 1 --clients 1 --watchers 100` that is the cost of 100 watchers.
 
@@ -303,18 +303,16 @@ class Users:
             await self._every(ASK_EVERY_S, lambda: self._timed("clients", http.get(random.choice(addresses))))
 
     async def _watch(self, session: str) -> None:
-        seen = "0"
-
+        """Ask for the progress as the page does: with the version that it shows, after the time that it was told."""
+        seen, pause_s = "0", WATCH_EVERY_S
+        await asyncio.sleep(random.uniform(0, pause_s))
         async with self._client(cookies={"sessionid": session}) as http:
-
-            async def poll() -> None:
-                nonlocal seen
+            while time.monotonic() < self._until:
                 address = f"/runs/{self._run.pk}/progress/?done=0&seen={seen}"
                 answer = await self._timed("watchers", http.get(address))
-                if answer is not None and (version := re.search(r"seen=(\w+)", answer.text)):
-                    seen = version[1]
-
-            await self._every(WATCH_EVERY_S, poll)
+                if answer is not None and (version := re.search(r'seen=(\w+)" hx-trigger="every (\d+)s', answer.text)):
+                    seen, pause_s = version[1], float(version[2])
+                await asyncio.sleep(pause_s)
 
 
 if __name__ == "__main__":

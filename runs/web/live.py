@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from math import ceil
+from math import ceil, inf
 from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -27,6 +27,7 @@ _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest re
 # A snapshot is used for a second, or for this many times the time that it took, so that large runs cost no more than
 # a twentieth of a core.
 _SECONDS, _TIMES = 1.0, 20.0
+_POLL = [(2, 300.0), (5, 3600.0), (10, inf)]  # seconds between requests of a page, for so many seconds left
 _lock = threading.Lock()
 
 
@@ -103,6 +104,12 @@ class LiveRun:
     @property
     def time_left(self) -> str:
         return rough_duration(self.snapshot.seconds_left)
+
+    @property
+    def poll_s(self) -> int:
+        """Return after how many seconds its page asks again: the longer the run takes, the less often."""
+        left = self.snapshot.seconds_left or 0.0
+        return next(seconds for seconds, below in _POLL if left < below)
 
     @property
     def budget_share(self) -> str:

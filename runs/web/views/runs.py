@@ -137,7 +137,7 @@ def _results(request: HttpRequest, run: Run) -> dict[str, object]:
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """Render the progress and status of a run, which its page requests every two seconds until the run has ended.
+    """Render the progress and status of a run, which its page requests again and again until the run has ended.
 
     The page is reloaded when the results are available, and again when the run has ended. The response is empty (204)
     if the page shows the present state already, the version `?seen=`. The list of responses is reloaded if the number

@@ -19,6 +19,7 @@ from llmeval_site.accounts.tokens import create_token
 from runs.models import Response, Run
 from runs.web import live
 from runs.web.api import events
+from runs.web.views import runs as runs_views
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
 from tests.processes import wait_until
@@ -106,6 +107,26 @@ def test_unchanged_page_gets_nothing_and_watchers_share_one_computation(client: 
     stored_response(run, Case.objects.get(external_id="c7"))
     cache.clear()
     assert client.get(address, headers=HTMX)["HX-Trigger"] == "responses-stored"
+
+
+def test_progress_is_rendered_once_for_all_who_watch(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = []
+    render = runs_views.render_to_string
+    monkeypatch.setattr(runs_views, "render_to_string", lambda *args: rendered.append(args[0]) or render(*args))
+    client.force_login(member())
+    first = shown(client, run)
+    client.force_login(member(name="another"))
+    assert client.get(f"/runs/{run.pk}/progress/", headers=HTMX).content.decode() == first
+    assert len(rendered) == 1
+
+
+@pytest.mark.parametrize(("seconds", "poll_s"), [(None, 2), (299, 2), (300, 5), (3599, 5), (3600, 10), (10**6, 10)])
+def test_page_of_a_longer_run_asks_less_often(
+    seconds: float | None, poll_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.Snapshot, "seconds_left", seconds)
+    snapshot = live.Snapshot({"done": 0, "expected": 1, "cost_usd": None, "cells": []}, [], None, [], [])
+    assert live.LiveRun(snapshot, None, [], [], [], "").poll_s == poll_s
 
 
 def test_reasons_that_are_withheld_are_not_shown(client: Client, run: Run) -> None:
