@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -110,9 +111,13 @@ def test_unchanged_page_gets_nothing_and_watchers_share_one_computation(client: 
 
 
 def test_progress_is_rendered_once_for_all_who_watch(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered = []
-    render = runs_views.render_to_string
-    monkeypatch.setattr(runs_views, "render_to_string", lambda *args: rendered.append(args[0]) or render(*args))
+    rendered: list[str] = []
+
+    def render(template: str, context: dict[str, object]) -> str:
+        rendered.append(template)
+        return render_to_string(template, context)
+
+    monkeypatch.setattr(runs_views, "render_to_string", render)
     client.force_login(member())
     first = shown(client, run)
     client.force_login(member(name="another"))
