@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from runs.queue import take_next_lease
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
-from tests.processes import child_processes, send_task, start_eval, wait_until, worker
+from tests.processes import descendants, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
 from tests.services import empty_redis_url, redis_url
 
@@ -54,8 +55,9 @@ def _end_main_process(worker: "subprocess.Popen[bytes]") -> None:
 
 def _end_all_processes(worker: "subprocess.Popen[bytes]") -> None:
     """Send SIGTERM to every process of a worker, as systemd does."""
-    for pid in [worker.pid, *child_processes(worker.pid)]:
-        os.kill(pid, signal.SIGTERM)
+    for pid in [worker.pid, *descendants(worker.pid)]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,43 @@ def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(
             assert Response.objects.filter(status="passed").count() == len(CAPITALS)
     finally:
         continue_replies.set()
+
+
+SLOW_TESTS = """\
+spec: 1
+slug: capitals
+version: 1.0.0
+title: Capitals
+summary: Name the capital.
+category: code-generation
+dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target: capital}}
+scoring: {rules: [{type: python_tests, tests: "import time\\ndef test_capital():\\n    time.sleep(1)\\n    assert CAPITAL == '{{ capital }}'"}]}
+"""  # noqa: E501
+
+
+@pytest.mark.exhaustive
+def test_code_that_runs_when_all_processes_get_sigterm_is_run_again(folder: Path) -> None:
+    (folder / "capitals" / "environment.yaml").write_text(SLOW_TESTS)
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        reply = answer_capital(request)
+        message = reply.body["choices"][0]["message"]
+        message["content"] = f"```python\nCAPITAL = {message['content']!r}\n```"
+        return reply
+
+    with endpoint(script) as server:
+        config = load(folder, config_text(server.url, concurrency=2, sandbox={"accept": ["A", "B", "C"]}))
+        run = create_run(config=config, environments=find_environments(config))
+        with worker(empty_redis_url(), "prefork", LLMEVAL_SANDBOX_WEAK_ISOLATION="1") as process:
+            send_task(empty_redis_url())
+            wait_until(lambda: len(server.requests) > 2)
+            _end_all_processes(process)
+            process.wait(30)
+        run.refresh_from_db()
+        assert (run.status, run.lease_owner) == ("queued", "")
+        with worker(redis_url(), "prefork", LLMEVAL_SANDBOX_WEAK_ISOLATION="1"):
+            wait_until(lambda: Run.objects.get().status == "completed", each_second=lambda: send_task(redis_url()))
+    assert Response.objects.filter(status="passed").count() == len(CAPITALS)
 
 
 @pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.exhaustive)])
