@@ -345,6 +345,7 @@ WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "docker", ("docker", "native"))
 WORKSPACES_DIR = ENV.text(
     "LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces")
 )  # images and boxes of the native engine
+WORKSPACES_PREPARED = ENV.number("LLMEVAL_WORKSPACES_PREPARED", 4, minimum=0)  # boxes that wait
 WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
 WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host
 SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))

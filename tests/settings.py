@@ -13,5 +13,7 @@ for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEV
 
 from llmeval_site.settings import *  # noqa: E402, F403
 
+WORKSPACES_PREPARED = 0  # tests count the boxes that are left
+
 # Processes that tests start use the settings of the site, in the environment made above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "llmeval_site.settings"

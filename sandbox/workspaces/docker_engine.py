@@ -37,6 +37,7 @@ from sandbox.workspaces.driven import (
     writable_folders,
 )
 from sandbox.workspaces.egress import PROXY_NAME, proxy_environment, read_refusals, start_proxy
+from sandbox.workspaces.prepared import IDLE_S, PreparedBoxes
 from sandbox.workspaces.services import (
     NO_NAME_SERVER,
     BoxNetwork,
@@ -47,6 +48,8 @@ from sandbox.workspaces.services import (
 )
 
 _API_TIMEOUT_S = 60
+_WAITS_S = 2 * IDLE_S  # a prepared box ends by itself after this time, if the process that prepared it was killed
+_BEGIN_S = 5.0
 
 
 def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = None) -> Keywords:
@@ -69,11 +72,15 @@ def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = Non
 class DockerWorkspaces(DriverWorkspaces):
     """Workspaces on the Docker engine that the environment variables of this process name."""
 
-    def __init__(self, runtime: str | None = None, *, outside: str = "", proxy_image: str = DEFAULT_IMAGE) -> None:
+    def __init__(
+        self, runtime: str | None = None, *, outside: str = "", proxy_image: str = DEFAULT_IMAGE, prepared: int = 0
+    ) -> None:
         """runtime: the container runtime, such as runsc; None for Docker's default.
 
         outside: the Docker network by which egress proxies reach allowed hosts; "" if boxes may reach none.
+        prepared: how many boxes may wait for an episode.
         """
+        self.prepared = PreparedBoxes(prepared, lambda spec: self._open(spec, waits=True), self.close)
         self._runtime = runtime
         self._outside = outside
         self._proxy_image = proxy_image
@@ -103,8 +110,28 @@ class DockerWorkspaces(DriverWorkspaces):
         return ImageBuilder(lambda: self._api).build(context, workdir, seconds, allowed=allowed)
 
     def open(self, spec: BoxSpec) -> Handle:
+        while (handle := self.prepared.take(spec)) is not None:
+            if self._begin(handle, spec):
+                return handle
+            self.close(handle)
+        return self._open(spec)
+
+    def _begin(self, handle: Handle, spec: BoxSpec) -> bool:
+        """Let the episode of a prepared box begin. Return False if it has ended, or is of an earlier image."""
+        with reported():
+            if image_id(self._api, spec.image) != handle.image:
+                return False
+        try:
+            with self.connect(handle) as connection:
+                connection.call("expire_in", _BEGIN_S, seconds=spec.limits.episode_s)
+        except WorkspaceLost:
+            return False
+        return True
+
+    def _open(self, spec: BoxSpec, *, waits: bool = False) -> Handle:
+        """Open a box. With *waits*, it ends by itself after _WAITS_S, unless its episode begins."""
         generation = uuid4().hex
-        expires = int(time.time()) + spec.limits.episode_s
+        expires = int(time.time()) + spec.limits.episode_s + (int(_WAITS_S) if waits else 0)
         with reported():
             api = self._api
             image, info = image_id(api, spec.image), api.info()
@@ -127,7 +154,7 @@ class DockerWorkspaces(DriverWorkspaces):
                     network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
                 container = api.create_container(
                     image,
-                    command=driver_arguments(spec, generation),
+                    command=driver_arguments(spec, generation, **({"expires_s": int(_WAITS_S)} if waits else {})),
                     entrypoint=["python3"],
                     user="0:0",
                     stdin_open=True,

@@ -39,13 +39,13 @@ _SNAPSHOT_S = 120  # for packing or unpacking
 _SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
 
 
-def driver_arguments(spec: BoxSpec, generation: str) -> list[str]:
+def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
     """Return the arguments with which Python runs the driver, if it has the variables of `driver_environment`.
 
-    Each process of the box can read the arguments of the driver, so they are short.
+    Each process of the box can read the arguments of the driver, so they are short. *more*: see `driver_config`.
     """
     program = f"import os, sys; exec(os.environ.pop({_SOURCE!r})); main(sys.argv[1])"
-    return ["-I", "-S", "-c", program, driver_config(spec, generation)]
+    return ["-I", "-S", "-c", program, driver_config(spec, generation, **more)]
 
 
 def driver_environment() -> dict[str, str]:
@@ -54,7 +54,7 @@ def driver_environment() -> dict[str, str]:
 
 
 def driver_config(spec: BoxSpec, generation: str, **more: int) -> str:
-    """Return the argument of the driver. *more*: what one engine adds."""
+    """Return the argument of the driver. *more*: what one engine adds or changes."""
     config = {
         "generation": generation,
         "user": spec.user,

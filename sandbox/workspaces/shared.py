@@ -49,6 +49,7 @@ def _make_engine() -> WorkspaceEngine:
         settings.SANDBOX_RUNTIME or None,
         outside=settings.WORKSPACE_NETWORK,
         proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
+        prepared=settings.WORKSPACES_PREPARED,
     )
 
 

@@ -135,6 +135,9 @@ def carry_out(request: Request) -> Request:
     operation = request["operation"]
     if operation in OPERATIONS:
         return OPERATIONS[operation](request)
+    if operation == "expire_in":
+        expire_in(request["seconds"])
+        return {}
     if operation == "end_processes":
         end_processes()
         return {}
@@ -164,17 +167,22 @@ def answer(line: bytes) -> None:
 def main(config: str) -> None:
     CONFIG.update(json.loads(config))
     os.umask(0o022)
-    expires = time.monotonic() + CONFIG["expires_s"]
+    expire_in(CONFIG["expires_s"])
     if "listen" in CONFIG:
-        serve_socket(socket.socket(fileno=CONFIG["listen"]), expires)
+        serve_socket(socket.socket(fileno=CONFIG["listen"]))
     else:
-        serve_streams(expires)
+        serve_streams()
 
 
-def serve_streams(expires: float) -> None:
+def expire_in(seconds: float) -> None:
+    """End the driver, and with it the box, after *seconds*."""
+    CONFIG["expires"] = time.monotonic() + seconds
+
+
+def serve_streams() -> None:
     """Carry out requests from standard input until it ends."""
     received = bytearray()
-    while time.monotonic() < expires:
+    while time.monotonic() < CONFIG["expires"]:
         if not select.select([0], [], [], 1.0)[0]:
             reap()
             continue
@@ -184,10 +192,10 @@ def serve_streams(expires: float) -> None:
         carry_out_lines(received, data)
 
 
-def serve_socket(listener: socket.socket, expires: float) -> None:
+def serve_socket(listener: socket.socket) -> None:
     """Carry out the requests of each connection, one at a time, and reply to the connection."""
     received: dict[socket.socket, bytearray] = {}
-    while time.monotonic() < expires:
+    while time.monotonic() < CONFIG["expires"]:
         watched = [*received, *([listener] if len(received) < MAX_CONNECTIONS else [])]
         ready = select.select(watched, [], [], 1.0)[0]
         reap()
