@@ -4,8 +4,9 @@ import json
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -104,12 +105,25 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     assert "[ci] [nightly]" in run_command("runs", "tag", "latest", "nightly", "CI")
     run_command("runs", "tag", run.pk, "x", "--remove", "ci")
     run_command("runs", "rename", run.pk, "a", "new", "name")
-    assert "why it failed" in run_command("runs", "note", run.pk, "why it failed") + run_command("runs", "show", run.pk)
+    assert "why it failed" in run_command("runs", "note", run.pk, "why it failed")
+    assert "why it failed" in run_command("runs", "show", run.pk)
     shown = json.loads(run_command("runs", "list", "--tag", "NIGHTLY", "--json"))
     assert [(row["name"], row["tags"], row["note"]) for row in shown] == [
         ("a new name", ["nightly", "x"], "why it failed")
     ]
     assert "No run has the tag ci." in run_command("runs", "list", "--tag", "ci")
+    assert "why it failed" not in run_command("runs", "note", run.pk, "")
+
+
+def test_cancelling_a_run_that_has_ended_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
+    assert "completed" in run_command("runs", "cancel", run.pk)
+    assert "has ended; there is nothing to cancel" in capsys.readouterr().err
+
+
+def test_missing_action_is_the_only_missing_argument() -> None:
+    with pytest.raises(CommandError, match="the following arguments are required: action$"):
+        call_command("runs")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +132,7 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
         (["tag", "latest"], "Name tags to add, `runs tag 12 nightly`"),
         (["tag", "latest", "a b"], "'a b' is not a tag"),
         (["rename", "latest"], "Name the run anew"),
+        (["note", "latest"], "Write the note"),
         (["show", "latest", "nightly"], "`runs show` takes no further text: nightly"),
         (["show", "latest", "--remove", "x"], "--remove belongs to `runs tag`"),
         (["cancel", "latest", "--tag", "x"], "--tag belongs to `runs list`"),
