@@ -65,9 +65,12 @@ def test_page_stores_name_tags_and_note_and_the_list_filters_by_tag(run: Run) ->
 def test_invalid_description_changes_nothing(run: Run, change: dict[str, str], said: str) -> None:
     add_tags(run=run, add=["kept"])
     given = {"name": "new", "tags": "other", "note": "", **change}
-    page = client_of(run).post(f"/runs/{run.pk}/describe/", given, follow=True).content.decode()
+    client = client_of(run)
+    page = client.post(f"/runs/{run.pk}/describe/", given, follow=True).content.decode()
     run.refresh_from_db()
     assert said in page and "Nothing was changed." in page
+    assert '<details class="describe" open>' in page and f'value="{given["tags"]}"' in page  # what was typed is kept
+    assert '<details class="describe">' in client.get(f"/runs/{run.pk}/").content.decode()
     assert run.name == "first" and tags_of(run) == ["kept"]
 
 
@@ -115,10 +118,9 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     assert "why it failed" not in run_command("runs", "note", run.pk, "")
 
 
-def test_cancelling_a_run_that_has_ended_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cancelling_a_run_that_has_ended_says_so(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
-    assert "completed" in run_command("runs", "cancel", run.pk)
-    assert "has ended; there is nothing to cancel" in capsys.readouterr().err
+    assert "has ended; there is nothing to cancel" in run_command("runs", "cancel", run.pk)
 
 
 def test_missing_action_is_the_only_missing_argument() -> None:
