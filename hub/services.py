@@ -19,7 +19,7 @@ from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, GateRequest, Team
 from hub.protocols.cases import case_split
 from hub.selectors import is_curator
 from hub.teams.quotas import check_storage, lock_team
@@ -209,6 +209,8 @@ def why_not_publishable(environment: Environment) -> str:
     """Return why the environment cannot be published; "" if its latest version has passed its gates."""
     version = environment.latest
     certificate = version.certificate if version else None
+    if certificate is None and GateRequest.objects.filter(version=version, problem="").exists():
+        return f"{environment.slug} cannot be published yet: a worker is running its gates, or will do so soon."
     if version is None or certificate is None:
         return f"{environment.slug} cannot be published: its gates have not been run."
     failed = [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]

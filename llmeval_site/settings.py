@@ -297,7 +297,7 @@ MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifac
 # ---- workers --------------------------------------------------------------------------------------------------------
 
 TASK_APPLICATION = "llmeval_site.celery.app"
-CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL", "filesystem://")
+CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL", "filesystem://localhost")
 if CELERY_BROKER_URL.startswith("filesystem://"):
     QUEUE_DIR = VAR_DIR / "queue"
     for _name in ("messages", "control"):

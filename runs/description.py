@@ -32,8 +32,8 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     for tag in found:
         if not _TAG.fullmatch(tag):
             raise UserError(
-                f"{tag!r} is not a tag. A tag has 1 to 40 letters, digits and . _ : / -, and begins with a letter "
-                "or digit.",
+                f"{tag!r} is not a tag. A tag has 1 to 40 characters, a to z, 0 to 9 and . _ : / -, and begins with "
+                "a letter or digit.",
                 "tags",
             )
     if len(found) > MAX_TAGS:

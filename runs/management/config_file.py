@@ -76,8 +76,9 @@ def _describe_model(name: str) -> dict[str, object]:
     endpoint = known.get(name)
     if endpoint is None:
         advice = wording.suggest(name, known) or "none is registered"
+        end = "" if advice.endswith("?") else "."
         raise UsageError(
-            f"No model is registered as {name!r}; {advice} Use --config for models that are not registered."
+            f"No model is registered as {name!r}; {advice}{end} Use --config for models that are not registered."
         )
     try:
         return endpoint_spec(endpoint).model_dump(mode="json", exclude_none=True)

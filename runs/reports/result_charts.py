@@ -59,7 +59,7 @@ def _costs(cells: Sequence[CellResult], names: dict[int, str]) -> Chart | None:
         for cell in cells
         if cell.known_cost_usd is not None
     ]
-    if not points:
+    if not any(point.x for point in points):  # recorded answers and local models cost nothing
         return None
     return point_chart(
         "chart-cost",

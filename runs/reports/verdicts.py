@@ -56,9 +56,11 @@ def _undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -
     named = []
     for lead in leads[:_NAMED]:
         text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
-        text += f" {formats.interval(lead.low, lead.high)} (n = {lead.cases:,} cases)"
+        found = ""
         if lead.detectable is not None:
-            text += f", and {formats.points(lead.detectable).lstrip('+')} could be detected"
+            points = formats.points(lead.detectable).lstrip("+")
+            found = f", which find a true difference of {points} points with 80 % power"
+        text += f" {formats.interval(lead.low, lead.high)} (n = {lead.cases:,} cases{found})"
         named.append(text)
     more = len(leads) - len(named)
     return ("no difference is shown where " if also else "") + "; ".join(named) + (f"; {more:,} more" if more else "")

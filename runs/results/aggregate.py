@@ -136,8 +136,8 @@ class _CellTotals:
             return
         self.failures[kind] += 1
         self.reasons.add(row.reason)
-        if row.status == Response.Status.FAILED and self.first_failed is None:
-            self.first_failed = row.pk
+        if row.status == Response.Status.FAILED:
+            self.first_failed = row.pk if self.first_failed is None else min(self.first_failed, row.pk)
 
 
 def _aggregate_cell(

@@ -56,8 +56,8 @@ class CellFigures:
     part of them is not known; `unmetered` counts the model's responses without a known cost. `limits` counts episodes
     that a limit of turns or time ended, by limit. Dictionaries of counts start with the most frequent key, but
     `latency_bins` (runs/results/breakdown/latencies.py) with the shortest time. `failures` has one kind for each
-    response that did not pass, `reasons` the most frequent patterns of reasons. `first_failed` is the id of the first
-    response that failed, in the order of cases. `leads` is empty unless the model is the most accurate of several.
+    response that did not pass, `reasons` the most frequent patterns of reasons. `first_failed` is the id of the response that failed and
+    was stored first, as lists of responses are ordered. `leads` is empty unless the model is the most accurate of several.
     `served_models` counts the responses by the model that the endpoint reported, the most frequent names only.
     """
 

@@ -190,9 +190,9 @@ class ComparedFailuresFilter(ComparedCasesFilter):
 
 
 class ComparedCaseForm(ComparedCasesFilter):
-    """One case of this list. `attempt` is by default the first one with different results."""
+    """One case of this list, by default the first. `attempt` is by default the first one with different results."""
 
     ignored = frozenset({"view"})
 
-    case = forms.CharField(max_length=200)
+    case = forms.CharField(required=False, max_length=200)
     attempt = forms.IntegerField(required=False, min_value=1, max_value=10_000)

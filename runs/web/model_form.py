@@ -114,6 +114,18 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             "price_cached_input": "Price of cached input tokens",
             "price_output": "Price of output tokens",
         }
+        help_texts = {
+            "enabled": "Runs can be started with the model.",
+            "parameters": 'JSON object that is sent with each request, such as {"temperature": 0, "max_tokens": 2000}.',
+            "price_input": "USD per million tokens. Without prices, costs of runs are unknown.",
+            "price_cached_input": "USD per million tokens. Leave empty if cached tokens cost as much as others.",
+            "price_output": "USD per million tokens",
+        }
+        error_messages = {
+            "name": {"unique": "A model is registered under this name already. Choose another name."},
+            "parameters": {"invalid": 'This is not JSON. Enter an object such as {"temperature": 0}.'},
+        }
+        widgets = {"parameters": forms.Textarea(attrs={"rows": 3})}
         fields = [
             "name",
             "enabled",
@@ -147,6 +159,9 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
         for name in ("price_input", "price_cached_input", "price_output"):
             if (data.get(name) or 0) < 0:
                 self.add_error(name, "Must be zero or greater.")
+        for name, other in (("price_input", "price_output"), ("price_output", "price_input")):
+            if data.get(other) is not None and data.get(name) is None and name not in self.errors:
+                self.add_error(name, "Give both prices, or none. Enter 0 for tokens that cost nothing.")
         if not self.errors:
             try:
                 spec = endpoint_spec(ModelEndpoint(**{key: value for key, value in data.items() if key != "team"}))

@@ -13,6 +13,7 @@ from runs.config.parsed import ConfigError
 from runs.config.registered import resolve_registered
 from runs.config.resolve import ResolvedConfig
 from runs.models import ModelEndpoint, Run, RunModel
+from runs.providers.registry import PROVIDERS
 from runs.results.forecast import RunEstimate, estimate_run
 from runs.selectors import list_usable_models, visible_models, visible_runs
 from runs.services import DEMO_MODELS
@@ -79,12 +80,20 @@ def describe_model(endpoint: ModelEndpoint) -> str:
     return f"{endpoint.name} (recorded answers)" if endpoint.provider == "demo" else endpoint.name
 
 
-def last_used_model(user: User) -> str:
+def why_unanswered(endpoint: ModelEndpoint, slug: str) -> str:
+    """Return why the registered model cannot answer the environment *slug*; "" if it can."""
+    problem = PROVIDERS[endpoint.provider].unanswered(slug) if endpoint.provider in PROVIDERS else ""
+    return f"{endpoint.name} {problem}." if problem else ""
+
+
+def default_model(user: User, slug: str) -> str:
     """Return the name of the registered model that *user* evaluated last, or else the demo model, or else the first.
 
-    Empty if no model is registered.
+    Models that cannot answer the environment *slug* come last. Empty if no model is registered.
     """
-    usable = [endpoint.name for endpoint in list_usable_models(user)]
+    endpoints = list(list_usable_models(user))
+    able = [endpoint.name for endpoint in endpoints if not why_unanswered(endpoint, slug)]
+    usable = able or [endpoint.name for endpoint in endpoints]
     own = RunModel.objects.filter(role="", label__in=usable, run__in=visible_runs(user).filter(created_by=user))
     last = own.order_by("-run_id", "position").values_list("label", flat=True).first()
     return last or next((name for name in (*DEMO_MODELS, *usable) if name in usable), "")
@@ -102,6 +111,8 @@ class StartChoice:
 def start_choices(user: User, version: EnvironmentVersion, model: str) -> list[StartChoice]:
     """Return the buttons for *version* and the registered *model*: a pilot unless there are few cases, and all."""
     endpoint = visible_models(user).filter(name=model, enabled=True).first()
+    if endpoint is not None and why_unanswered(endpoint, version.environment.slug):
+        endpoint = None  # there is nothing to estimate, because the run is refused
     found = []
     for value, cases in (("pilot", PILOT), ("all", version.case_count)):
         if value == "all" or cases < version.case_count:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -64,9 +65,12 @@ def test_page_stores_name_tags_and_note_and_the_list_filters_by_tag(run: Run) ->
 def test_invalid_description_changes_nothing(run: Run, change: dict[str, str], said: str) -> None:
     add_tags(run=run, add=["kept"])
     given = {"name": "new", "tags": "other", "note": "", **change}
-    page = client_of(run).post(f"/runs/{run.pk}/describe/", given, follow=True).content.decode()
+    client = client_of(run)
+    page = client.post(f"/runs/{run.pk}/describe/", given, follow=True).content.decode()
     run.refresh_from_db()
     assert said in page and "Nothing was changed." in page
+    assert '<details class="describe" open>' in page and f'value="{given["tags"]}"' in page  # what was typed is kept
+    assert '<details class="describe">' in client.get(f"/runs/{run.pk}/").content.decode()
     assert run.name == "first" and tags_of(run) == ["kept"]
 
 
@@ -104,12 +108,24 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     assert "[ci] [nightly]" in run_command("runs", "tag", "latest", "nightly", "CI")
     run_command("runs", "tag", run.pk, "x", "--remove", "ci")
     run_command("runs", "rename", run.pk, "a", "new", "name")
-    assert "why it failed" in run_command("runs", "note", run.pk, "why it failed") + run_command("runs", "show", run.pk)
+    assert "why it failed" in run_command("runs", "note", run.pk, "why it failed")
+    assert "why it failed" in run_command("runs", "show", run.pk)
     shown = json.loads(run_command("runs", "list", "--tag", "NIGHTLY", "--json"))
     assert [(row["name"], row["tags"], row["note"]) for row in shown] == [
         ("a new name", ["nightly", "x"], "why it failed")
     ]
     assert "No run has the tag ci." in run_command("runs", "list", "--tag", "ci")
+    assert "why it failed" not in run_command("runs", "note", run.pk, "")
+
+
+def test_cancelling_a_run_that_has_ended_says_so(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
+    assert "has ended; there is nothing to cancel" in run_command("runs", "cancel", run.pk)
+
+
+def test_missing_action_is_the_only_missing_argument() -> None:
+    with pytest.raises(CommandError, match="the following arguments are required: action$"):
+        call_command("runs")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +134,7 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
         (["tag", "latest"], "Name tags to add, `runs tag 12 nightly`"),
         (["tag", "latest", "a b"], "'a b' is not a tag"),
         (["rename", "latest"], "Name the run anew"),
+        (["note", "latest"], "Write the note"),
         (["show", "latest", "nightly"], "`runs show` takes no further text: nightly"),
         (["show", "latest", "--remove", "x"], "--remove belongs to `runs tag`"),
         (["cancel", "latest", "--tag", "x"], "--tag belongs to `runs list`"),

@@ -61,6 +61,7 @@ def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFi
         ({"env": ["changing-plans"]}, "Name the model"),
         ({"config": "x.yaml", "model": ["demo"]}, "--model belongs to --env"),
         ({"env": ["changing-plans"], "model": ["dem"]}, "No model is registered as 'dem'; did you mean 'demo'?"),
+        ({"env": ["changing-plans"], "model": ["gpt"]}, "known are demo, demo-hasty. Use --config"),
         ({"env": ["changing-plan"], "model": ["demo"]}, "did you mean 'changing-plans'?"),
     ],
 )

@@ -23,8 +23,8 @@ class Command(BaseCommand):
     help = "Serve the web site and run its workers until Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--port", type=int, default=8000)
-        parser.add_argument("--host", default="127.0.0.1", help="for access from other machines; requires a TLS proxy")
+        parser.add_argument("--port", type=int, default=8000, help="port of the site (default 8000)")
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1); others require a TLS proxy")
 
     def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:
@@ -51,7 +51,7 @@ def _commands(host: str, port: int) -> list[list[str]]:
     web += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py"), "--log-level", "warning"]
     web += ["--chdir", str(settings.BASE_DIR)]
     # Threads are enough: the worker mostly waits for models and for the sandbox, which runs code in its own processes.
-    worker = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", "threads"]
+    worker = [sys.executable, "-m", "celery", "--quiet", "-A", "llmeval_site", "worker", "--pool", "threads"]
     worker += ["--concurrency", "2", "--without-gossip", "--without-mingle"]
     # A process of its own for gates and periodic tasks, so that they do not wait for long runs.
     runs = [*worker, "--queues", "runs", "--hostname", "runs@%h"]

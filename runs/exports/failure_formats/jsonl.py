@@ -10,7 +10,7 @@ from runs.exports.provenance import response_provenance, token_usage
 
 class FailureJsonl(FailureFormat):
     name = "jsonl"
-    summary = "all data of each failed response, one line for each"
+    summary = "all data, one line for each failed response"
     training = False
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:

@@ -8,7 +8,7 @@ from runs.exports.protocol import JSONObject
 
 class OpenAi(CompletionFormat):
     name = "openai"
-    summary = '{"messages": prompt and right answer}, one line for each case: fine-tuning at OpenAI'
+    summary = 'for fine-tuning at OpenAI: {"messages": prompt and right answer}, one line for each case'
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)

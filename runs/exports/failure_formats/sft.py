@@ -13,7 +13,7 @@ from runs.exports.provenance import response_provenance
 
 class Sft(CompletionFormat):
     name = "sft"
-    summary = '{"messages": prompt and right answer, ...}, one line for each case: supervised fine-tuning (TRL)'
+    summary = 'for supervised fine-tuning (TRL): as openai, with tools, the failed answer and the source of the right one'
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)

@@ -30,7 +30,7 @@ class Command(base.Command):
     option_names = {"environment": "--environment", "model": "--model"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN")
+        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
         parser.add_argument("--model", metavar="M", help="only failures of the model with this label")

@@ -22,7 +22,7 @@ class Command(base.Command):
     help = "Write a run's responses as recordings for the provider `replay`, one file for each model."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN")
+        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
         parser.add_argument("--out", required=True, type=Path, metavar="DIR")
         add_force_argument(parser)
 

@@ -31,18 +31,24 @@ class Options(TypedDict):
 
 
 class Command(base.Command):
-    help = "List runs, or show, cancel, rename, tag, delete or restore one. RUN is a number, or `latest`."
+    help = "List runs, or show, cancel, rename, tag, annotate, delete or restore one. RUN is a number, or `latest`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("action", choices=[*ACTIONS, "list"])
-        parser.add_argument("run", metavar="RUN", nargs="?", help="number of the run, or `latest`, which restore lacks")
+        parser.add_argument("action", choices=["list", *ACTIONS], help="what to do; `list` takes no run")
+        parser.add_argument("run", metavar="RUN", nargs="?", help="number of the run, or `latest` (not for `restore`)")
         parser.add_argument(
-            "values", metavar="TEXT", nargs="*", help="new tags for `tag`, the name for `rename`, the note for `note`"
+            "values",
+            metavar="TEXT",
+            nargs="*",
+            default=[],
+            help="new tags for `tag`, the name for `rename`, the note for `note`",
         )
-        parser.add_argument("--remove", action="append", default=[], metavar="TAG", help="`tag`: remove it; repeatable")
+        parser.add_argument(
+            "--remove", action="append", default=[], metavar="TAG", help="`tag`: remove this tag; repeatable"
+        )
         parser.add_argument("--tag", metavar="TAG", help="`list`: only runs with this tag")
-        parser.add_argument("--deleted", action="store_true", help="list the deleted runs")
-        parser.add_argument("--limit", type=int, default=20, metavar="N", help="list at most N runs (default 20)")
+        parser.add_argument("--deleted", action="store_true", help="`list`: the deleted runs")
+        parser.add_argument("--limit", type=int, default=20, metavar="N", help="`list`: at most N runs (default 20)")
         parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
@@ -63,6 +69,8 @@ class Command(base.Command):
         else:
             run = get_run(name)
         if action == "cancel":
+            if run.finished_at is not None:
+                self.stderr.write(f"Run {run.pk} has ended; there is nothing to cancel.")
             cancel_run(run=run)
         elif action == "delete":
             delete_run(run=run)
@@ -75,7 +83,7 @@ class Command(base.Command):
         self.print_json(_row(run))
         if not options["json"]:
             self.stdout.write(_line(run))
-            for text in (run.message, run.note) if action == "show" else ():
+            for text in (run.message, run.note) if action in ("show", "note") else ():
                 if text:
                     self.stdout.write(text)
 
@@ -85,6 +93,8 @@ class Command(base.Command):
             raise UserError(f"`runs {action}` takes no further text: {' '.join(values)}")
         if action == "tag" and not values and not options["remove"]:
             raise UserError("Name tags to add, `runs tag 12 nightly`, or to remove, `runs tag 12 --remove nightly`.")
+        if action == "note" and not values:
+            raise UserError('Write the note: `runs note 12 "TEXT"`; `runs note 12 ""` removes it.')
         if action == "rename" and not values:
             raise UserError("Name the run anew: `runs rename 12 NAME`.")
         if options["remove"] and action != "tag":

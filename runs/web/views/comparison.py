@@ -43,10 +43,12 @@ def compare(request: HttpRequest) -> HttpResponse:
     given = form.cleaned_data
     run_a = queries.get_visible_run(request.user, given["a"])
     labels_a = queries.list_model_labels(run_a)
+    run_b: Run | None
     if given["b"] is None and len(labels_a) < 2:  # one model of one run cannot be compared with itself
         run_b = queries.find_comparable_run(request.user, run_a)
     else:
         run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
+    if run_b is not None:
         more = [queries.get_visible_run(request.user, int(pk)) for pk in given["also"].split(",") if pk]
         context |= _comparison([run_a, run_b, *more], form)
     context |= {"a": run_a, "b": run_b, "given": {**given, "also_text": given["also"]}, "labels_a": labels_a}
@@ -129,7 +131,10 @@ def cases(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def case(request: HttpRequest) -> HttpResponse:
-    """Show the responses of both sides to `?case=` next to each other; the other parameters are those of the list."""
+    """Show the responses of both sides to `?case=`, by default the first of the list, next to each other.
+
+    The other parameters are those of the list.
+    """
     form = ComparedCaseForm(request.GET)
     if not form.is_valid():
         return render(request, "runs/compared_case.html", {"form": form}, status=400)
@@ -140,9 +145,13 @@ def case(request: HttpRequest) -> HttpResponse:
         return render(request, "runs/compared_case.html", {"form": form, "error": str(error)}, status=400)
     flips = list_flips(cells)
     names = list(_cases(cells, flips, form).order_by("position").values_list("external_id", flat=True))
+    shown = given["case"] or next(iter(names), "")
+    if not shown:
+        error = "Both sides have the same results, and where both are wrong, the same answers."
+        return render(request, "runs/compared_case.html", {"form": form, "error": error})
     left, right = (
-        _responses(cells.part_a, cells.model_a, given["case"]),
-        _responses(cells.part_b, cells.model_b, given["case"]),
+        _responses(cells.part_a, cells.model_a, shown),
+        _responses(cells.part_b, cells.model_b, shown),
     )
     attempts = sorted(left.keys() & right.keys())
     if not attempts:
@@ -155,12 +164,12 @@ def case(request: HttpRequest) -> HttpResponse:
     for part, response in ((cells.part_a, a), (cells.part_b, b)):
         response.run_environment = part
     queries.hide_withheld_reasons(request.user, [a, b])
-    at = names.index(given["case"]) if given["case"] in names else None
+    at = names.index(shown) if shown in names else None
     state = _state({name: value for name, value in form.chosen.items() if name not in ("case", "attempt")})
     context = {
         "cells": cells,
-        "name": given["case"],
-        "flip": flips.get(given["case"]),
+        "name": shown,
+        "flip": flips.get(shown),
         "sides": [("A", cells.run_a, cells.model_a, a), ("B", cells.run_b, cells.model_b, b)],
         "diff": word_diff(a.text, b.text),
         "same": a.text == b.text,

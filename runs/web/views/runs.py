@@ -107,7 +107,9 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["may_change"] = request.user.has_perm(CHANGE)
         if may_describe(request.user, found):
             given = {"name": found.name, "tags": ", ".join(tags_of(found)), "note": found.note}
-            context["description_form"] = DescriptionForm(initial=given)
+            refused = request.session.pop(_refused_description(found), None)
+            context["description_form"] = DescriptionForm(initial=refused or given)
+            context["description_refused"] = refused is not None
         context["tags"] = tags_of(found)
         context["team_targets"] = (
             list_targets(request.user, found, found.created_by_id) if found.status in ENDED else []
@@ -230,9 +232,16 @@ def describe(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         describe_run(run=found, **form.cleaned_data)
         messages.success(request, "Name, tags and note are stored.")
+    else:
+        request.session[_refused_description(found)] = {name: request.POST.get(name, "") for name in form.fields}
     for field, problems in form.errors.items():
         messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
     return redirect("runs:run", pk=pk)
+
+
+def _refused_description(run: Run) -> str:
+    """Return the key of the session for a description that was not stored, so that the form shows it again."""
+    return f"refused_description_{run.pk}"
 
 
 @require_POST

@@ -10,7 +10,7 @@ from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import environment_of, version_of
 from runs.execution.dispatch import dispatch_run
 from runs.services import create_run
-from runs.web.starting import StartForm, last_used_model, start_choices
+from runs.web.starting import StartForm, default_model, start_choices
 
 ADD = "runs.add_run"
 
@@ -24,7 +24,7 @@ def start(request: HttpRequest, slug: str) -> HttpResponse:
     version = version_of(environment, None)
     posted = request.method == "POST"
     given = request.POST if posted else request.GET
-    model = given.get("model") or last_used_model(request.user)
+    model = given.get("model") or default_model(request.user, slug)
     form = StartForm(given.dict() if posted else None, user=request.user, version=version, model=model)
     if posted and form.is_valid():
         resolved = form.resolved

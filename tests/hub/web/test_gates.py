@@ -44,7 +44,7 @@ def test_uploaded_bundle_runs_gates_and_can_be_published(
     assert sent == [GATES]
     assert "gates running" in client.get(answer["Location"]).content.decode()
     assert "A worker runs the gates" in page_of(client)
-    assert "gates have not been run" in publish(client)
+    assert "a worker is running its gates" in publish(client)
     run_waiting_gates()
     address = f"{answer['Location']}certificate/"
     part = client.get(address, headers={"HX-Target": "certificate"}).content.decode()

@@ -103,6 +103,21 @@ def test_case_shows_both_answers_with_marked_words_and_links_to_neighbours(clien
     assert "case 1 of 1" in alone and "data-key-next" not in alone and "data-key-prev" not in alone
 
 
+def test_without_a_case_the_first_of_the_list_is_shown(client: Client, run: Run) -> None:
+    assert client.get(address(run, page="case")).context["name"] == "c2"
+    assert client.get(address(run, "&change=better_b", "case")).context["name"] == "c6"
+    shown = client.get(address(run, "&q=none", "case"))
+    assert shown.status_code == 200 and "Both sides have the same results" in shown.content.decode()
+
+
+def test_comparison_links_to_its_cases_side_by_side(client: Client, run: Run) -> None:
+    shown = client.get(f"/compare/?a={run.pk}").content.decode()
+    pair = f"a={run.pk}&amp;b={run.pk}&amp;model_a=alpha&amp;model_b=beta&amp;environment=sums"
+    assert f'href="/compare/case/?{pair}">First case that differs' in shown
+    assert f'href="/compare/case/?change=better_a&amp;{pair}&amp;case=c2"' in shown
+    assert f'href="/compare/case/?change=better_b&amp;{pair}&amp;case=c6"' in shown
+
+
 def test_case_opens_at_the_first_attempt_with_different_results(client: Client) -> None:
     client.force_login(member("Reader"))
     version = stored_version(cases=1)

@@ -375,7 +375,7 @@ def test_bundle_export_of_several_environments_is_rejected_with_advice_for_page(
 def test_comparison_shows_difference_interval_p_value_and_changed_cases(client: Client, run: Run) -> None:
     shown = page(client, f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta")
     assert "+28.6" in shown
-    assert f"/runs/{run.pk}/?environment=sums&amp;q=c5#responses" in shown
+    assert "environment=sums&amp;case=c5" in shown
     assert client.get("/compare/?a=999").status_code == 404
     assert client.get("/compare/?a=x").status_code == 400
 
@@ -397,7 +397,9 @@ def test_comparison_preselects_comparable_runs(client: Client, run: Run) -> None
     alone = stored_run(version, ["gamma"], name="alone")
     stored_run(public_version("desk"), ["gamma"], name="elsewhere")
     assert chosen(client, f"/compare/?a={alone.pk}") == {"a": str(alone.pk), "b": str(run.pk)}
+    assert "gamma" in page(client, f"/compare/?a={alone.pk}").partition("No model has the same label in both runs")[2]
     newest = stored_run(version, ["gamma"])
+    assert "read the cases that differ" in page(client, f"/compare/?a={newest.pk}")  # without another click
     assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
     for status in (Run.Status.QUEUED, Run.Status.RUNNING, Run.Status.FAILED):
         stored_run(version, ["gamma"], status=status)

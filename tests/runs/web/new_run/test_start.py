@@ -89,7 +89,9 @@ def test_demo_model_is_refused_for_other_environments_at_its_field(
 def test_model_used_last_is_the_default(client: Client, runner: User, tmp_path: Path) -> None:
     publish(write_bundle(tmp_path / "capitals"))
     ModelEndpoint.objects.create(name="small", model="m", base_url="http://localhost:1/v1")
-    assert 'value="demo" selected' in client.get("/runs/start/capitals/").content.decode()
+    shown = client.get("/runs/start/capitals/").content.decode()
+    assert 'value="small" selected' in shown  # the demo models have no answers to this environment
+    assert "free: recorded answers" not in client.get("/runs/start/capitals/?model=demo").content.decode()
     assert client.post("/runs/start/capitals/", {"model": "small"}).status_code == 302
     assert 'value="small" selected' in client.get("/runs/start/capitals/").content.decode()
     assert client.post("/runs/start/capitals/").status_code == 302
