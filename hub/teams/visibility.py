@@ -32,6 +32,11 @@ def visible_to(user: Viewer) -> Q:
     return ~Q(team__in=list_foreign_teams(user).order_by().values("pk"))
 
 
+def owned_by(slug: str) -> Q:
+    """Return the condition on rows of a `TeamOwned` model that the team *slug* owns them; `shared`: no team."""
+    return Q(team=None) if slug == Team.SHARED else Q(team__slug=slug)
+
+
 def list_foreign_teams(user: Viewer) -> QuerySet[Team]:
     """Return the teams of which *user* sees nothing."""
     return Team.objects.exclude(pk__in=list_teams(user).order_by().values("pk"))
