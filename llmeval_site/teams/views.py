@@ -25,7 +25,7 @@ from llmeval_site.teams.overview import count_owned, get_visible_team, list_quot
 def teams(request: HttpRequest) -> HttpResponse:
     """List the teams of the user; all teams for a superuser."""
     user = cast(User, request.user)
-    found = list_teams(user).annotate(member_count=Count("group__user"))
+    found = list_teams(user).annotate(member_count=Count("group__user")).order_by("slug")
     managed = set(Team.objects.filter(managers=user, group__user=user).values_list("pk", flat=True))
     own = set(Team.objects.filter(group__user=user).values_list("pk", flat=True))
     rows = [(team, "manager" if team.pk in managed else "member" if team.pk in own else "") for team in found]

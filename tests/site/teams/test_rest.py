@@ -34,7 +34,8 @@ def team(ann: User) -> Team:
 
 
 def send(client: Client, method: str, address: str, **body: object) -> HttpResponse:
-    answer: HttpResponse = getattr(client, method)(address, json.dumps(body), content_type="application/json")
+    given = (json.dumps(body), "application/json") if method != "get" else ()
+    answer: HttpResponse = getattr(client, method)(address, *given)
     return answer
 
 
@@ -109,7 +110,7 @@ def test_errors_say_what_is_wrong(client: Client, team: Team) -> None:
     assert problem(client.delete(f"{MEMBERS}nobody/"), 404)["code"] == "not_found"
     assert "last manager" in problem(client.delete(f"{MEMBERS}ann/"), 409)["message"]
     assert "last manager" in problem(send(client, "patch", f"{MEMBERS}ann/", role="member"), 409)["message"]
-    answer = client.get(f"{BASE}nothing/", headers={"Accept": "application/problem+json"})
+    answer = client.get(f"{BASE}nothing/", headers={"Accept": "application/json, application/problem+json"})
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
     assert roles(client) == {"ann": "manager", "bob": "member"}
 
