@@ -4,6 +4,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from hub.web import api as hub
+from llmeval_site.teams import api as teams
 from llmeval_site.webhooks import api as webhooks
 from preferences.web import api as preferences
 from review.web import api as review
@@ -41,6 +42,11 @@ urlpatterns = [
     path("episodes/<uuid:pk>/finish", episodes.EpisodeFinish.as_view(), name="api-episode-finish"),
     path("episodes/<uuid:pk>/turns/<int:turn>", episodes.EpisodeTurn.as_view(), name="api-episode-turn"),
     path("compare/", comparison.CompareRuns.as_view(), name="api-compare"),
+    # teams
+    path("teams/", teams.TeamList.as_view(), name="api-teams"),
+    path("teams/<slug:team>/", teams.TeamDetail.as_view(), name="api-team"),
+    path("teams/<slug:team>/members/", teams.MemberList.as_view(), name="api-team-members"),
+    path("teams/<slug:team>/members/<str:username>/", teams.MemberDetail.as_view(), name="api-team-member"),
     # webhooks
     path("webhooks/", webhooks.WebhookList.as_view(), name="api-webhooks"),
     path("webhooks/<int:pk>/", webhooks.WebhookDetail.as_view(), name="api-webhook"),

@@ -39,6 +39,7 @@ class ApiToken(models.Model):
         TRAIN = "train", "train: episodes and their export"
         REVIEW = "review", "review: take pairs and decide them"
         CURATE = "curate", "curate: upload environments"
+        TEAMS = "teams", "teams: change the members of your teams"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=120, blank=True)

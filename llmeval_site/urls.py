@@ -12,6 +12,7 @@ from llmeval_site.pages.icon import favicon
 from llmeval_site.pages.manual import manual
 from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
+from llmeval_site.teams import views as team_views
 from llmeval_site.webhooks import views as webhook_views
 
 admin.autodiscover()
@@ -33,6 +34,12 @@ urlpatterns = [
     path("account/", account, name="account"),
     path("account/webhooks/", webhook_views.webhooks, name="webhooks"),
     path("account/webhooks/<int:pk>/", webhook_views.webhook, name="webhook"),
+    path("teams/", team_views.teams, name="teams"),
+    path("teams/<slug:team>/", team_views.team, name="team"),
+    path("teams/<slug:team>/members/", team_views.add, name="team-add"),
+    path("teams/<slug:team>/members/<str:username>/remove/", team_views.remove, name="team-remove"),
+    path("teams/<slug:team>/members/<str:username>/promote/", team_views.promote, name="team-promote"),
+    path("teams/<slug:team>/members/<str:username>/demote/", team_views.demote, name="team-demote"),
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
     path("", include("preferences.urls")),

@@ -24,7 +24,7 @@ def list_own_teams(user: User | AnonymousUser) -> list[Team]:
     return list(Team.objects.select_related("group").filter(group__user=user.pk)) if user.pk else []
 
 
-def list_choices(user: User) -> list[tuple[str, str]]:
+def list_choices(user: User | AnonymousUser) -> list[tuple[str, str]]:
     """Return what *user* may choose as the owner of something new, (slug, name); empty if there is no choice."""
     teams = [(team.slug, team.name) for team in list_teams(user)]
     return [*teams, SHARED_CHOICE] if teams else []

@@ -14,13 +14,17 @@ _WHO = "An administrator can raise it."
 
 
 class QuotaExceeded(UserError):
-    """A team has used up a quota. `used` and `quota` are in the unit of the quota."""
+    """A team has used up a quota. `used` and `quota` are in the unit of the quota.
+
+    reason: the message without the date of the reset and without advice.
+    """
 
     status_code = 429
     code = "quota_exceeded"
 
     def __init__(self, message: str, *, quota: float, used: float, resets_at: datetime | None = None) -> None:
         reset = f" It resets on {resets_at:%-d %B %Y, %H:%M} UTC." if resets_at else ""
+        self.reason = message
         super().__init__(f"{message}{reset} {_WHO}")
         self.quota = quota
         self.used = used

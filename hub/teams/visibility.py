@@ -33,6 +33,11 @@ def visible_to(user: Viewer) -> Q:
     return ~Q(team__in=foreign) if foreign else Q()
 
 
+def owned_by(slug: str) -> Q:
+    """Return the condition on rows of a `TeamOwned` model that the team *slug* owns them; `shared`: no team."""
+    return Q(team=None) if slug == Team.SHARED else Q(team__slug=slug)
+
+
 def foreign_team_ids(user: Viewer) -> list[int]:
     """Return the ids of the teams of which *user* sees nothing, in order.
 

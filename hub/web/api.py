@@ -158,6 +158,7 @@ _WORDS = [
     OpenApiParameter("harness", str),
     OpenApiParameter("tag", str),
     OpenApiParameter("state", str, description="private, published or retired; by default all but retired"),
+    OpenApiParameter("team", str, description="slug of one of your teams, or `shared`"),
 ]
 
 
@@ -172,7 +173,9 @@ class Environments(ListAPIView[Environment]):
     parser_classes = [MultiPartParser, ZipParser]
 
     def get_queryset(self) -> QuerySet[Environment]:
-        return queries.filter_environments(self.request.user, **CatalogueForm(self.request.query_params).values())
+        return queries.filter_environments(
+            self.request.user, **CatalogueForm(self.request.query_params, user=self.request.user).values()
+        )
 
     @extend_schema(operation_id="environments_list", parameters=_WORDS)
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:

@@ -11,13 +11,13 @@ from hub.common.web.filters import FilterForm
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
-from hub.web.team_field import add_team_field
+from hub.web.team_field import OwnedFilter, add_team_field
 
 MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that cannot be compressed is as large as its content
 
 
-class CatalogueForm(FilterForm):
-    """Filters of the catalogue: `?q=&category=&harness=&tag=&state=`."""
+class CatalogueForm(OwnedFilter):
+    """Filters of the catalogue: `?q=&category=&harness=&tag=&state=&team=`."""
 
     q = forms.CharField(required=False, max_length=200, label="Text")
     category = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in CATEGORIES)])

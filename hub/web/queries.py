@@ -13,6 +13,7 @@ from hub.common.fields import json_text
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import list_visible_environments, may_see_content
 from hub.teams.membership import choose_target
+from hub.teams.visibility import owned_by
 
 # Sortable columns: name in `?sort=` -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -29,11 +30,20 @@ PREVIEW = 240  # characters of a case's input and target in a list
 
 
 def filter_environments(
-    user: User | AnonymousUser, *, q: str = "", category: str = "", harness: str = "", tag: str = "", state: str = ""
+    user: User | AnonymousUser,
+    *,
+    q: str = "",
+    category: str = "",
+    harness: str = "",
+    tag: str = "",
+    state: str = "",
+    team: str = "",
 ) -> QuerySet[Environment]:
     """Return the matching environments that *user* may see; retired ones only if *state* is retired."""
     found = list_visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
+    if team:
+        found = found.filter(owned_by(team))
     for word in q.split()[:8]:
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
     if category:

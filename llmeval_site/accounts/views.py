@@ -6,6 +6,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from hub.common.storable import storable
+from hub.teams.choice import list_own_teams
 from llmeval_site.accounts.forms import TokenForm
 from llmeval_site.accounts.tokens import create_token, revoke_token
 
@@ -31,6 +32,7 @@ def account(request: HttpRequest) -> HttpResponse:
         form = TokenForm()
     context = {
         "groups": list(request.user.groups.values_list("name", flat=True)),
+        "teams": list_own_teams(request.user),
         "tokens": request.user.api_tokens.all(),
         "form": form,
         "key": key,

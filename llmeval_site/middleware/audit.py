@@ -35,6 +35,11 @@ SIGN_INS = {"openid_callback"}  # by GET, since the provider redirects to it
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
+def record_path(response: HttpResponseBase, path: str) -> None:
+    """Store *path* in the audit log instead of the request's: it names what a body or a form has changed."""
+    response.audited_path = path  # type: ignore[attr-defined]
+
+
 class AuditMiddleware:
     """Middleware that stores an entry for each change and each download of a user that succeeded."""
 
@@ -76,7 +81,7 @@ def _store(request: HttpRequest, response: HttpResponseBase, user: User) -> None
         token=token.prefix if isinstance(token, ApiToken) else "",
         action=_action(request)[:100],
         method=request.method or "",
-        path=request.path[:500],
+        path=getattr(response, "audited_path", request.path)[:500],
         status=response.status_code,
         request_id=get_guid() or "",
     )

@@ -6,6 +6,8 @@ from typing import TypedDict
 from django.http import HttpRequest
 from django.urls import reverse
 
+from hub.teams.visibility import list_teams
+
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
@@ -38,8 +40,8 @@ NAVIGATION = [
 ]
 
 
-def navigation(request: HttpRequest) -> dict[str, list[NavigationLink]]:
-    """Return `navigation` for every template: the pages that the signed-in user may open."""
+def navigation(request: HttpRequest) -> dict[str, object]:
+    """Return `navigation` for every template, the pages that the signed-in user may open, and `has_teams`."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"navigation": []}
@@ -49,4 +51,4 @@ def navigation(request: HttpRequest) -> dict[str, list[NavigationLink]]:
             continue
         url = reverse(entry.view)
         links.append({"title": entry.title, "url": url, "key": entry.key, "current": request.path_info.startswith(url)})
-    return {"navigation": links}
+    return {"navigation": links, "has_teams": list_teams(user).exists}

@@ -1,15 +1,19 @@
 """Quotas of runs of a team: runs per day, and the spending in a calendar month.
 
 What a run spends is kept in a row for each month. A process that executes a run is granted parts of what its team has
-left, as it is granted parts of the run's budget, so that all runs of the team together keep the quota.
+left, as it is granted parts of the run's budget, so that all runs of the team together keep the quota. Episodes that
+trainers drive are granted nothing in advance: the quota is checked before each call of a role model, and the cost is
+added to a row of all episodes of the team after it (docs/decisions/0028-spending-of-episodes.md).
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import date
 from math import inf
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from hub.common.errors import UserError
@@ -24,7 +28,7 @@ from hub.teams.quotas import (
     start_of_day,
     this_month,
 )
-from runs.limits.budget import Part, grant_part
+from runs.limits.budget import Budget, Part, grant_part
 from runs.models import Run, TeamSpend
 
 _PART = 4  # a grant is a quarter of what is left ...
@@ -43,7 +47,7 @@ class PaidModel(Protocol):
 
 
 def get_spend_use(team: Team) -> Use:
-    """Return the US dollars that runs of *team* have spent this month, or were granted."""
+    """Return the US dollars that runs and episodes of *team* have spent this month, or that runs were granted."""
     rows = TeamSpend.objects.filter(team=team, month=this_month())
     return Use(max(rows.aggregate(total=Sum("usd"))["total"] or 0.0, 0.0), team.spend_usd_per_month, end_of_month())
 
@@ -68,8 +72,8 @@ def check_new_run(team: Team, paid: Iterable[PaidModel]) -> None:
     check_spend(locked, paid)
 
 
-def check_spend(team: Team, paid: Iterable[PaidModel]) -> None:
-    """Raise QuotaExceeded if *team* has spent its quota, and UserError if a model has no price.
+def check_spend(team: Team, paid: Iterable[PaidModel], path: str = "models") -> None:
+    """Raise QuotaExceeded if *team* has spent its quota, and UserError at the key *path* if a model has no price.
 
     paid: the models that cost something; without any, the quota does not matter.
     """
@@ -82,7 +86,7 @@ def check_spend(team: Team, paid: Iterable[PaidModel]) -> None:
         raise UserError(
             f"{unpriced} has no price, so the spending quota of the team {team} cannot be kept. Enter the price of the "
             "model, 0 if it is free.",
-            "models",
+            path,
         )
     if use.used >= use.quota:
         raise spend_exceeded(team, use)
@@ -92,7 +96,8 @@ def spend_exceeded(team: Team, use: Use) -> QuotaExceeded:
     """Return the error that *team* has spent its quota."""
     quota = use.quota or 0.0
     return QuotaExceeded(
-        f"The team {team} may spend ${quota:,.2f} in {this_month():%B %Y}, and its runs have spent ${use.used:,.2f}.",
+        f"The team {team} may spend ${quota:,.2f} in {this_month():%B %Y}, and its runs and episodes have spent "
+        f"${use.used:,.2f}.",
         quota=quota,
         used=use.used,
         resets_at=use.resets_at,
@@ -157,3 +162,60 @@ def return_team_rest(run: Run, rest: float) -> None:
 def _add(run: Run, team: Team, month: date, usd: float) -> None:
     row, _ = TeamSpend.objects.get_or_create(run=run, team=team, month=month)
     TeamSpend.objects.filter(pk=row.pk).update(usd=F("usd") + usd)
+
+
+# ---- episodes of trainers --------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class EpisodeBudget(Budget):
+    """Budget of one step of an episode, whose calls the quota of *team* limits. exceeded: set once it is spent."""
+
+    team: Team
+    exceeded: QuotaExceeded | None = None
+
+    async def may_spend(self) -> bool:
+        if self.exceeded is None:
+            self.exceeded = await _in_thread(lambda: _find_exceeded(self.team))
+            self.refusal = self.exceeded.message if self.exceeded else ""
+        return self.exceeded is None
+
+    async def settle(self) -> None:
+        """Add what was spent since the last time to the spending of the team."""
+        usd, self.spent = self.spent, 0.0
+        if usd:
+            await _in_thread(lambda: add_episode_cost(self.team, usd))
+
+    async def keeps_quota(self) -> bool:
+        """Return whether the quota can still be kept: it cannot after a reply of unknown cost."""
+        return not self.unmetered or not await _in_thread(lambda: _has_quota(self.team))
+
+
+def add_episode_cost(team: Team, usd: float) -> None:
+    """Add *usd* to what the episodes of *team* have spent this month."""
+    row, _ = TeamSpend.objects.get_or_create(team=team, month=this_month(), of_episodes=True)
+    TeamSpend.objects.filter(pk=row.pk).update(usd=F("usd") + usd)
+
+
+def _find_exceeded(team: Team) -> QuotaExceeded | None:
+    now = Team.objects.get(pk=team.pk)
+    use = get_spend_use(now)
+    return spend_exceeded(now, use) if use.quota is not None and use.used >= use.quota else None
+
+
+def _has_quota(team: Team) -> bool:
+    return Team.objects.filter(pk=team.pk, spend_usd_per_month__isnull=False).exists()
+
+
+async def _in_thread(query: Callable[[], T]) -> T:
+    """Return what *query* returns. It uses a connection of its own, because Django's belong to threads."""
+
+    def execute() -> T:
+        try:
+            return query()
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(execute)

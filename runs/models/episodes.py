@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from hub.common.fields import LargeJSONField, OrderedJSONField
 from hub.common.leases import Leased
-from hub.models import Case
+from hub.models import Case, Team
 
 
 class EpisodeSession(Leased):
@@ -27,6 +27,13 @@ class EpisodeSession(Leased):
     attempt = models.PositiveIntegerField(default=1)
     model = models.CharField(max_length=120, blank=True, help_text="Label that the trainer gave its policy.")
     roles = OrderedJSONField(default=dict, help_text="Role -> names of registered models.")
+    team = models.ForeignKey(
+        Team,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The team whose spending quota pays for its role models; null if none does, or if they are free.",
+    )
     state = LargeJSONField(default=dict)
     calls = LargeJSONField(default=list)
     recordings = LargeJSONField(default=list, help_text="Replies of role models in an earlier episode, to be replayed.")

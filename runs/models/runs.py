@@ -209,16 +209,23 @@ class RunTag(models.Model):
 class TeamSpend(models.Model):
     """US dollars that a run has spent of the quota of its team in one month, or that its processes may spend.
 
-    It is kept when the run is removed, and with the earlier team when the run is moved.
+    It is kept when the run is removed, and with the earlier team when the run is moved. One further row of each team
+    and month has what role models of episodes have cost.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="+")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
     month = models.DateField(help_text="Its first day, in UTC.")
     usd = models.FloatField(default=0.0)
+    of_episodes = models.BooleanField(default=False, help_text="Of the episodes of the team, not of a run.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "team", "month"], name="one_spend_per_month")]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "team", "month"], name="one_spend_per_month"),
+            models.UniqueConstraint(
+                fields=["team", "month"], condition=models.Q(of_episodes=True), name="one_spend_of_episodes"
+            ),
+        ]
         indexes = [models.Index(fields=["team", "month"], name="spend_of_team")]
 
     def __str__(self) -> str:

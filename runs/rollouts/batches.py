@@ -37,13 +37,14 @@ def create_batch(
     seed: int = 0,
     model: str = "",
     roles: Mapping[str, list[str]] | None = None,
+    team: str = "",
 ) -> list[RolloutGroup]:
     """Start *group_size* episodes of each of *cases*, or of *n* cases drawn by *seed* without repetition.
 
     The attempts of a group are numbered from 1. *split* limits the drawing to cases whose column `split` has this
     value. If an episode cannot be started, none is.
 
-    Raises RolloutError, TooManyEpisodes, RolloutFailed.
+    Raises RolloutError, TooManyEpisodes, RolloutFailed, TeamError, QuotaExceeded.
     """
     check_trainable(version, roles or {}, user=user)
     chosen = _check_cases(version, cases, split) if cases is not None else _draw(version, n or 1, split, seed)
@@ -66,6 +67,7 @@ def create_batch(
                     model=model,
                     roles=dict(roles or {}),
                     group=group.id,
+                    team=team,
                 )
                 group.rollouts.append(rollout)
     except BaseException:

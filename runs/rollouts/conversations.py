@@ -8,10 +8,11 @@ from django.contrib.auth.models import User
 
 from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Step
-from hub.models import Case, EnvironmentVersion
+from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.messages import JSON, Message
+from hub.teams.quotas import QuotaExceeded
 from runs.models import EpisodeSession
-from runs.rollouts.creation import check_case, check_trainable
+from runs.rollouts.creation import check_case, check_trainable, choose_paying_team
 from runs.rollouts.errors import RolloutError, RolloutFailed
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
@@ -52,17 +53,21 @@ def score_conversations(
     items: Sequence[Conversation],
     seed: int = 0,
     roles: Mapping[str, list[str]] | None = None,
+    team: str = "",
 ) -> list[ConversationScore]:
     """Return a result for each of *items*, in their order. Nothing is stored.
 
     An episode is reset and stepped with each assistant message. If it is not over then, it is scored as truncated.
     Mistakes in one item and failures of the sandbox affect only the result of that item.
 
-    Raises RolloutError if the environment or the roles are wrong.
+    Raises RolloutError if the environment or the roles are wrong, TeamError, and QuotaExceeded if the team that pays
+    for the roles may spend nothing. If its quota is used up in between, the items that need it have that error.
     """
-    check_trainable(version, roles or {}, user=user)
+    roles = roles or {}
+    check_trainable(version, roles, user=user)
+    payer = choose_paying_team(user=user, version=version, roles=roles, team=team)
     cases = {case.external_id: case for case in version.cases.filter(external_id__in={item.case for item in items})}
-    return [_score(user, version, cases.get(item.case), item, seed, roles or {}) for item in items]
+    return [_score(user, version, cases.get(item.case), item, seed, roles, payer) for item in items]
 
 
 def _score(
@@ -72,6 +77,7 @@ def _score(
     item: Conversation,
     seed: int,
     roles: Mapping[str, list[str]],
+    payer: Team | None,
 ) -> ConversationScore:
     try:
         if case is None:
@@ -84,11 +90,14 @@ def _score(
             seed=attempt_seed(seed, version.environment.slug, case.external_id, item.attempt),
             attempt=item.attempt,
             roles=dict(roles),
+            team=payer,
             expires_at=next_expiry(),
         )
         step = advance(session, partial(_play, said=said))
     except RolloutFailed as error:
         return ConversationScore(case=item.case, code="unavailable", error=str(error))
+    except QuotaExceeded as error:
+        return ConversationScore(case=item.case, code=error.code, error=error.message)
     except RolloutError as error:
         return ConversationScore(case=item.case, code="invalid", error=str(error))
     return ConversationScore(

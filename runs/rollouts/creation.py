@@ -13,10 +13,14 @@ from django.utils import timezone
 from hub.common import wording
 from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Observation
-from hub.models import Case, EnvironmentVersion
+from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.messages import JSON
 from hub.selectors import compile_version
+from hub.teams.choice import choose_team
+from runs.config.endpoints import endpoint_spec
+from runs.limits.team_quotas import check_spend
 from runs.models import EpisodeSession
+from runs.providers.registry import costs_money
 from runs.rollouts.errors import RolloutError, TooManyEpisodes
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance, close_episode
@@ -46,21 +50,23 @@ def create_rollout(
     recordings: Sequence[JSON] | None = None,
     group: str = "",
     fixed_seed: int | None = None,
+    team: str = "",
 ) -> NewRollout:
     """Start an episode of *case_id*, or of a case drawn by *seed*.
 
     *model* is a label that the trainer chooses, such as the name of a checkpoint. *recordings* are replies of role
     models in an earlier episode of the same case and attempt; with them, *roles* may be left out. *group* is the id of
     a group of attempts. *fixed_seed* is the seed of the attempt as exports contain it, to repeat an exported rollout;
-    without it, the seed is derived from *seed*, the case and *attempt*.
+    without it, the seed is derived from *seed*, the case and *attempt*. *team*: as in `choose_paying_team`.
 
-    Raises RolloutError, TooManyEpisodes, RolloutFailed.
+    Raises RolloutError, TooManyEpisodes, RolloutFailed, TeamError, QuotaExceeded.
     """
     roles = dict(roles or {})
     check_trainable(version, roles, user=user, replayed=recordings is not None)
     if fixed_seed is not None and case_id is None:
         raise RolloutError("Name the case as well: the seed of an attempt belongs to one case.", "case")
     check_limit(user)  # before the reset, which may be expensive
+    payer = choose_paying_team(user=user, version=version, roles=roles, team=team, replayed=recordings is not None)
     case = _case(version, case_id, seed)
     session = EpisodeSession(
         user=user,
@@ -72,6 +78,7 @@ def create_rollout(
         model=model,
         group=group,
         roles=roles,
+        team=payer,
         recordings=_recordings(recordings or [], version, case, attempt),
         expires_at=next_expiry(),
     )
@@ -135,6 +142,29 @@ def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:
     unknown = names - {endpoint.name for endpoint in list_usable_models(user)}
     if unknown:
         raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered(user)}.", "roles")
+
+
+def choose_paying_team(
+    *, user: User, version: EnvironmentVersion, roles: Mapping[str, list[str]], team: str = "", replayed: bool = False
+) -> Team | None:
+    """Return the team whose spending quota pays for the role models; None if none does, or if they are free.
+
+    It is the team that owns the environment or a role model, or else *team*, or else the only team of *user*, as for a
+    run. replayed: recordings reply, so that what the team has left matters only if a model is called nevertheless.
+
+    Raises TeamError, QuotaExceeded, and UserError if a model has no price.
+    """
+    names = {name for listed in roles.values() for name in listed}
+    endpoints = [endpoint for endpoint in list_usable_models(user) if endpoint.name in names] if names else []
+    paid = [spec for spec in map(endpoint_spec, endpoints) if costs_money(spec)]
+    if not paid and not team:
+        return None
+    payer = choose_team(user, team, [version.environment, *endpoints])
+    if payer is None or not paid:
+        return None
+    if not replayed:
+        check_spend(payer, paid, "roles")
+    return payer
 
 
 def _registered(user: User) -> str:

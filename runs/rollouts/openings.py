@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 
 from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Observation
-from hub.models import Case, EnvironmentVersion
+from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.cases import case_split
 from runs.models import EpisodeSession
-from runs.rollouts.creation import check_trainable
+from runs.rollouts.creation import check_trainable, choose_paying_team
 from runs.rollouts.errors import RolloutError
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance
@@ -45,16 +45,20 @@ def list_openings(
     seed: int = 0,
     roles: Mapping[str, list[str]] | None = None,
     opened: bool = True,
+    team: str = "",
 ) -> CasePage:
     """Return at most *limit* cases from *offset* on, in the order of the dataset. Nothing is stored.
 
     Cases of held-out splits are left out. *split* selects cases whose column `split` has this value. *opened*:
     reset an episode of each case and return its first observation. It is that of the attempt 1 with *seed*.
 
-    Raises RolloutError if the environment or the roles are wrong, and RolloutFailed if a reset fails.
+    Raises RolloutError if the environment or the roles are wrong, and RolloutFailed if a reset fails. TeamError and
+    QuotaExceeded concern the team that pays for the roles.
     """
+    payer: Team | None = None
     if opened:
         check_trainable(version, roles or {}, user=user)
+        payer = choose_paying_team(user=user, version=version, roles=roles or {}, team=team)
     elif version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     rows = version.cases.filter(held_out=False).order_by("position").values_list("pk", "data").iterator(chunk_size=500)
@@ -65,7 +69,7 @@ def list_openings(
         CaseOpening(
             case=cases[pk].external_id,
             split=splits[pk],
-            observation=_open(user, version, cases[pk], seed, roles or {}) if opened else None,
+            observation=_open(user, version, cases[pk], seed, roles or {}, payer) if opened else None,
         )
         for pk in selected[offset : offset + limit]
     ]
@@ -73,7 +77,12 @@ def list_openings(
 
 
 def _open(
-    user: User, version: EnvironmentVersion, case: Case, seed: int, roles: Mapping[str, Sequence[str]]
+    user: User,
+    version: EnvironmentVersion,
+    case: Case,
+    seed: int,
+    roles: Mapping[str, Sequence[str]],
+    payer: Team | None,
 ) -> Observation:
     session = EpisodeSession(
         user=user,
@@ -81,6 +90,7 @@ def _open(
         seed=attempt_seed(seed, version.environment.slug, case.external_id, 1),
         attempt=1,
         roles=dict(roles),
+        team=payer,
         expires_at=next_expiry(),
     )
     return advance(session, _reset_and_close)

@@ -39,7 +39,8 @@ class SessionEnvironment:
 def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
     """Call *act* with the session's episode. Set the episode's new state and calls on the session without saving it.
 
-    Raises RolloutError if the trainer can fix the cause, and RolloutFailed if not; the session is then unchanged.
+    Raises RolloutError if the trainer can fix the cause, QuotaExceeded if the team of the session may spend no more,
+    and RolloutFailed otherwise; the session is then unchanged.
     """
     try:
         result, state, calls = _run(session, act)
@@ -58,7 +59,7 @@ def _run(
     """Return what *act* returned, with the new state and the calls of role models."""
     fixed = _session_environment(session.pk, session.case_id)
     pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
-    endpoints = list_role_endpoints(session)
+    endpoints, payer = list_role_endpoints(session), session.team
     key = CallKey(
         purpose="answer",
         environment=fixed.compiled.slug,
@@ -68,7 +69,7 @@ def _run(
     )
 
     async def run_episode() -> tuple[T, dict[str, object], list[RecordedCall]]:
-        roles = RoleModels(session, fixed.compiled, endpoints)
+        roles = RoleModels(session, fixed.compiled, endpoints, payer)
         episode = Episode(
             fixed.compiled,
             fixed.case,
@@ -85,9 +86,16 @@ def _run(
             state=session.state,
         )
         try:
-            return await act(episode), dict(episode.state), roles.calls
+            result = await act(episode)
+        except Exception:
+            if roles.exceeded is not None:  # scorers and harnesses report a call that failed in their own words
+                raise roles.exceeded from None
+            raise
         finally:
             await roles.aclose()
+        if roles.exceeded is not None:
+            raise roles.exceeded
+        return result, dict(episode.state), roles.calls
 
     return asyncio.run(run_episode())
 

@@ -10,13 +10,17 @@ from pydantic import ValidationError
 from hub.common.documents import validation
 from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
+from hub.models import Team
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
+from hub.teams.quotas import QuotaExceeded
 from runs.config.endpoints import endpoint_spec
 from runs.execution.connections import close_all, connect
 from runs.execution.model_client import ModelClient
 from runs.limits.budget import Budget
+from runs.limits.team_quotas import EpisodeBudget
 from runs.models import EpisodeSession, ModelEndpoint
+from runs.providers.registry import costs_money
 from runs.providers.replay import Recorded, recorded_row
 from runs.selectors import list_usable_models
 
@@ -110,7 +114,9 @@ class RoleModels:
         session: EpisodeSession,
         compiled: CompiledEnvironment,
         endpoints: Mapping[str, Sequence[ModelEndpoint]],
+        payer: Team | None,
     ) -> None:
+        """payer: the team of the session, whose spending quota pays for the calls."""
         self.calls: list[RecordedCall] = []
         self._recorded = {
             _call_slot(row["purpose"], row["turn"], row["rule"], row["seat"]): row["content"]
@@ -120,10 +126,18 @@ class RoleModels:
             role: [connect(endpoint_spec(endpoint), concurrency=_CONCURRENCY) for endpoint in rows]
             for role, rows in endpoints.items()
         }
-        self._client = ModelClient(
-            models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed
-        )
+        self._free = self._client(session, Budget())
+        self._budget = None if payer is None else EpisodeBudget(team=payer)
+        self._paid = self._free if self._budget is None else self._client(session, self._budget)
         self._compiled = compiled
+
+    def _client(self, session: EpisodeSession, budget: Budget) -> ModelClient:
+        return ModelClient(models={}, roles=self._models, cache=None, budget=budget, seed_of=lambda _: session.seed)
+
+    @property
+    def exceeded(self) -> QuotaExceeded | None:
+        """Return the error that the team of the episode has spent its quota, if that refused a call."""
+        return self._budget.exceeded if self._budget is not None else None
 
     @property
     def models_per_role(self) -> dict[str, int]:
@@ -159,13 +173,28 @@ class RoleModels:
         tools: Sequence[Tool],
         parameters: Mapping[str, JSON] | None,
     ) -> Reply:
+        connections = self._models[key.role]
+        paid = key.seat < len(connections) and costs_money(connections[key.seat].spec)
+        client = self._paid if paid else self._free
         try:
             async with asyncio.timeout(_STEP_SECONDS):
-                return await self._client.call(key, messages, tools, parameters)
+                reply = await client.call(key, messages, tools, parameters)
         except TimeoutError:
             raise ModelError("timeout", f"The role model did not reply within {_STEP_SECONDS:g} s.") from None
+        if self._budget is not None and paid:
+            await self._budget.settle()
+            if not await self._budget.keeps_quota():
+                raise ModelError(
+                    "budget",
+                    f"A reply of {self._budget.unmetered} carried no token counts (`usage`), so what it cost is "
+                    f"unknown and the spending quota of the team {self._budget.team} cannot be kept. Have the endpoint "
+                    "report usage.",
+                )
+        return reply
 
     async def aclose(self) -> None:
+        if self._budget is not None:
+            await self._budget.settle()  # of calls whose caller was cancelled
         await close_all(connection for connections in self._models.values() for connection in connections)
 
 

@@ -14,6 +14,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial
 from typing import Literal
 
@@ -27,6 +28,7 @@ from hub.common.storable import storable
 from hub.environments.episodes import Episode, Step
 from hub.protocols.calls import Usage
 from hub.protocols.messages import JSON, Message, Tool
+from hub.teams.quotas import QuotaExceeded
 from runs.models import EpisodeSession
 from runs.rollouts.background import get_step_threads
 from runs.rollouts.claims import PendingStep, claim_step, limited_wait, pauses, read_again
@@ -231,7 +233,7 @@ def _execute_in_background(
             except RolloutConflict:
                 raise
             except Exception as error:
-                if not isinstance(error, RolloutError | RolloutFailed):
+                if not isinstance(error, RolloutError | RolloutFailed | QuotaExceeded):
                     logger.exception("a step of episode %s failed", session.pk)
                 stored = {**pending, "error": _error_json(error)}
                 leases.release(session, session.lease_owner, pending=storable(stored))
@@ -243,12 +245,17 @@ def _execute_in_background(
 def _error_json(error: Exception) -> dict[str, JSON]:
     if isinstance(error, RolloutError):
         return {"kind": "invalid", "message": str(error), "path": error.path}
+    if isinstance(error, QuotaExceeded):
+        return {"kind": "quota", "message": error.reason, "path": "", **error.details()}
     if isinstance(error, RolloutFailed):
         return {"kind": "unavailable", "message": str(error), "path": ""}
     return {"kind": "crashed", "message": _CRASHED, "path": ""}
 
 
-def _restored_error(stored: Mapping[str, str]) -> Exception:
+def _restored_error(stored: Mapping[str, JSON]) -> Exception:
+    if stored["kind"] == "quota":
+        resets_at = datetime.fromisoformat(stored["resets_at"]) if stored["resets_at"] else None
+        return QuotaExceeded(stored["message"], quota=stored["quota"], used=stored["used"], resets_at=resets_at)
     if stored["kind"] == "invalid":
         return RolloutError(stored["message"], stored["path"])
     return RolloutFailed(stored["message"]) if stored["kind"] == "unavailable" else StepCrashed(stored["message"])

@@ -8,6 +8,7 @@ from hub.common.errors import UserError
 from hub.common.web.filters import PAGING, FilterForm
 from hub.web.case_metadata import split_filter
 from hub.web.forms import CasesForm
+from hub.web.team_field import OwnedFilter
 from runs.description import read_tags
 from runs.exports import COMPLETIONS
 from runs.models import NOTE_LENGTH, Response, Run
@@ -18,12 +19,16 @@ _ALL = ("", "all")
 SOLVED = [_ALL, ("none", "by no model"), ("some", "by some"), ("all", "by all")]
 
 
-class RunsFilter(FilterForm):
+class RunsFilter(OwnedFilter):
     q = forms.CharField(required=False, max_length=120, label="Name")
     status = forms.ChoiceField(required=False, choices=[_ALL, *((value, value) for value in Run.Status.values)])
     environment = forms.SlugField(required=False)
     model = forms.CharField(required=False, max_length=120)
     tag = forms.CharField(required=False, max_length=40)
+
+
+class ModelsFilter(OwnedFilter):
+    """Filter of the registered models."""
 
 
 class ResponsesFilter(FilterForm):

@@ -12,9 +12,10 @@ from django.http import Http404
 from hub.models import Case, Team
 from hub.protocols.calls import total_cost
 from hub.teams.membership import choose_target
+from hub.teams.visibility import owned_by
 from runs.description import may_describe
 from runs.missing import count_missing, count_missing_by_status
-from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
+from runs.models import ENDED, WITH_RESULTS, ModelEndpoint, Response, Run, RunEnvironment, RunModel, RunTag
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.stored import count_responses, get_results
 from runs.selectors import (
@@ -24,6 +25,7 @@ from runs.selectors import (
     may_delete,
     reasons_withheld,
     responses_matching,
+    visible_models,
     visible_runs,
     withheld_environments,
 )
@@ -80,11 +82,14 @@ def filter_runs(
     model: str = "",
     tag: str = "",
     q: str = "",
+    team: str = "",
 ) -> QuerySet[Run]:
     """Return the visible runs that match all given filters, with their tags; *q* is a part of the name."""
     runs = visible_runs(user).annotate(name_key=Lower("name")).prefetch_related("tags")
     if tag:
         runs = runs.filter(Exists(RunTag.objects.filter(run=OuterRef("pk"), name=tag.lower())))
+    if team:
+        runs = runs.filter(owned_by(team))
     if status:
         runs = runs.filter(status=status)
     if environment:
@@ -95,6 +100,12 @@ def filter_runs(
     if q:
         runs = runs.filter(name__icontains=q)
     return runs
+
+
+def filter_models(user: User | AnonymousUser, *, team: str = "") -> QuerySet[ModelEndpoint]:
+    """Return the visible registered models, of *team* only if it is given."""
+    models = visible_models(user)
+    return models.filter(owned_by(team)) if team else models
 
 
 @dataclass(slots=True)

@@ -86,6 +86,8 @@ def pause_before_retry(request: Request, response: httpx2.Response | None, attem
         return backoff
     if "/turns/" in request.path and error_body(response).get("code") in _SEND_AGAIN:
         return None
+    if error_body(response).get("code") == "quota_exceeded":
+        return None  # until the month ends, or an administrator raises the quota
     code = error_body(response).get("code") if response.status_code == 409 else ""
     keyed = "Idempotency-Key" in request.headers and response.status_code == 409
     if response.status_code not in _RETRIED and code != "in_progress" and not keyed:

@@ -26,6 +26,12 @@ class FilterError(UserError):
         return [{"path": problem.path, "message": problem.message} for problem in self.problems]
 
 
+def list_choices_in_error(field: forms.ChoiceField) -> None:
+    """Let the error about an unknown choice list the known ones."""
+    known = ", ".join(str(value) for value, _ in field.choices if value)  # type: ignore[misc, union-attr]
+    field.error_messages["invalid_choice"] = f"%(value)s is not known. Choose one of {known}."
+
+
 class FilterForm(forms.Form):
     """Filters of a list. A query parameter that is neither a field nor used for paging is an error.
 
@@ -38,8 +44,7 @@ class FilterForm(forms.Form):
         super().__init__(data)
         for field in self.fields.values():
             if isinstance(field, forms.ChoiceField):
-                known = ", ".join(str(value) for value, _ in field.choices if value)  # type: ignore[misc, union-attr]
-                field.error_messages["invalid_choice"] = f"%(value)s is not known. Choose one of {known}."
+                list_choices_in_error(field)
 
     def clean(self) -> dict[str, object]:
         unknown = sorted(set(self.data) - set(self.fields) - self.ignored)

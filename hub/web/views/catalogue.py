@@ -15,8 +15,8 @@ FEATURED = Order(field="featured", descending=True)  # default order: featured f
 
 @require_safe
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """List the environments that the user may see: /hub/?q=&category=&harness=&tag=&state=&sort="""
-    form = CatalogueForm(request.GET)
+    """List the environments that the user may see: /hub/?q=&category=&harness=&tag=&state=&team=&sort="""
+    form = CatalogueForm(request.GET, user=request.user)
     chosen = form.chosen
     rows = queries.filter_environments(request.user, **form.values()) if form.is_valid() else Environment.objects.none()
     order = order_of(request, queries.ENVIRONMENT_COLUMNS)

@@ -13,6 +13,7 @@ from runs.rollouts.batches import MAX_EPISODES, RolloutGroup, create_batch
 from runs.rollouts.conversations import MAX_ITEMS, Conversation, ConversationScore, score_conversations
 from runs.rollouts.openings import MAX_CASES, CaseOpening, list_openings
 from runs.web.api.episodes import (
+    PAYS,
     EpisodeEndpoint,
     get_trainable_version,
     observation_body,
@@ -35,6 +36,7 @@ class BatchSerializer(StrictSerializer):
     seed = serializers.IntegerField(default=0, min_value=-(2**53), max_value=2**53)
     model = serializers.CharField(max_length=120, required=False, default="")
     roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
+    team = serializers.CharField(max_length=64, required=False, default="", help_text=PAYS)
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         if ("cases" in attrs) == ("n" in attrs):
@@ -57,6 +59,7 @@ class ScoreSerializer(StrictSerializer):
     items = serializers.ListField(child=ConversationSerializer(), min_length=1, max_length=MAX_ITEMS)
     seed = serializers.IntegerField(default=0, min_value=-(2**53), max_value=2**53)
     roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
+    team = serializers.CharField(max_length=64, required=False, default="", help_text=PAYS)
 
 
 class CasesSerializer(StrictSerializer):
@@ -68,13 +71,16 @@ class CasesSerializer(StrictSerializer):
     limit = serializers.IntegerField(default=MAX_CASES, min_value=1, max_value=MAX_CASES)
     seed = serializers.IntegerField(default=0, min_value=-(2**53), max_value=2**53)
     roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
+    team = serializers.CharField(max_length=64, required=False, default="", help_text=PAYS)
     opened = serializers.BooleanField(default=True)
 
 
 class EpisodeCases(EpisodeEndpoint):
     """List the cases of an environment with their opening messages, tools and split. Nothing is stored."""
 
-    @extend_schema(operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, 400: ErrorBody})
+    @extend_schema(
+        operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, 400: ErrorBody, 429: ErrorBody}
+    )
     def post(self, request: Request) -> Response:
         data = CasesSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
@@ -87,6 +93,7 @@ class EpisodeCases(EpisodeEndpoint):
                 limit=data["limit"],
                 seed=data["seed"],
                 roles=data.get("roles"),
+                team=data["team"],
                 opened=data["opened"],
             )
         cases = [_case_body(item) for item in page.cases]
@@ -115,6 +122,7 @@ class EpisodeBatch(EpisodeEndpoint):
                 seed=data["seed"],
                 model=data["model"],
                 roles=data.get("roles"),
+                team=data["team"],
             )
         body = {"environment": str(version), "groups": [_group_body(group) for group in groups]}
         return Response(body, status=201)
@@ -123,7 +131,7 @@ class EpisodeBatch(EpisodeEndpoint):
 class ConversationScores(EpisodeEndpoint):
     """Score whole conversations. An item that cannot be scored has an `error`, and does not affect the others."""
 
-    @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, 400: ErrorBody})
+    @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, 400: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         data = ScoreSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
@@ -135,6 +143,7 @@ class ConversationScores(EpisodeEndpoint):
                 items=[Conversation(**item) for item in data["items"]],
                 seed=data["seed"],
                 roles=data.get("roles"),
+                team=data["team"],
             )
         readable = may_see_content(user, version.environment)
         items = [_score_body(score, readable=readable) for score in scores]

@@ -52,6 +52,9 @@ class StepCrash(APIException):
     default_code = "server_error"
 
 
+PAYS = "Slug of the team whose spending quota pays for role models, or `shared`; by default as for a run."
+
+
 class NewEpisodeSerializer(StrictSerializer):
     """Body of a request for a new episode.
 
@@ -68,6 +71,7 @@ class NewEpisodeSerializer(StrictSerializer):
     model = serializers.CharField(max_length=120, required=False, default="")
     roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
     recordings = serializers.ListField(child=serializers.JSONField(), required=False, max_length=10_000)
+    team = serializers.CharField(max_length=64, required=False, default="", help_text=PAYS)
 
 
 class UsageSerializer(serializers.Serializer[object]):
@@ -165,6 +169,7 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
                 roles=data.get("roles"),
                 recordings=data.get("recordings"),
                 fixed_seed=data.get("attempt_seed"),
+                team=data["team"],
             )
         body = {
             "id": str(rollout.session.pk),
@@ -216,7 +221,7 @@ class EpisodeStep(EpisodeEndpoint):
     @extend_schema(
         request=StepSerializer,
         parameters=[_WAIT, _PREFER],
-        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
+        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody, 429: ErrorBody},
     )
     def post(self, request: Request, pk: UUID) -> Response:
         data = StepSerializer.read(request)
@@ -245,7 +250,7 @@ class EpisodeFinish(EpisodeEndpoint):
     @extend_schema(
         request=FinishSerializer,
         parameters=[_WAIT, _PREFER],
-        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
+        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody, 429: ErrorBody},
     )
     def post(self, request: Request, pk: UUID) -> Response:
         data = FinishSerializer.read(request)
@@ -267,7 +272,7 @@ class EpisodeTurn(EpisodeEndpoint):
     @extend_schema(
         operation_id="episodes_turn",
         parameters=[_WAIT],
-        responses={200: dict, 202: dict, 400: ErrorBody, 404: ErrorBody, 409: ErrorBody},
+        responses={200: dict, 202: dict, 400: ErrorBody, 404: ErrorBody, 409: ErrorBody, 429: ErrorBody},
     )
     def get(self, request: Request, pk: UUID, turn: int) -> Response:
         session = get_own_session(request, pk)

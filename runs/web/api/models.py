@@ -1,12 +1,16 @@
 """REST API of registered models."""
 
 from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from hub.common.web.filters import FilterForm
 from runs.models import ModelEndpoint
-from runs.selectors import visible_models
+from runs.web.api.parameters import text_parameters
+from runs.web.forms import ModelsFilter
+from runs.web.queries import filter_models
 
 
 class ModelItem(serializers.ModelSerializer[ModelEndpoint]):
@@ -33,5 +37,9 @@ class ModelList(ListAPIView[ModelEndpoint]):
     ordering = "name"
 
     def get_queryset(self) -> QuerySet[ModelEndpoint]:
-        FilterForm(self.request.query_params).values()
-        return visible_models(self.request.user).filter(enabled=True)
+        filters = ModelsFilter(self.request.query_params, user=self.request.user).values()
+        return filter_models(self.request.user, **filters).filter(enabled=True)
+
+    @extend_schema(operation_id="models_list", parameters=text_parameters("team"))
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
+        return super().get(request, *args, **kwargs)

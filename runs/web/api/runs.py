@@ -135,9 +135,13 @@ class RunList(ListAPIView[Run]):
     parser_classes = [TextParser]
 
     def get_queryset(self) -> QuerySet[Run]:
-        return queries.filter_runs(self.request.user, **RunsFilter(self.request.query_params).values())
+        return queries.filter_runs(
+            self.request.user, **RunsFilter(self.request.query_params, user=self.request.user).values()
+        )
 
-    @extend_schema(operation_id="runs_list", parameters=text_parameters("q", "status", "environment", "model", "tag"))
+    @extend_schema(
+        operation_id="runs_list", parameters=text_parameters("q", "status", "environment", "model", "tag", "team")
+    )
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)
 

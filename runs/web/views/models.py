@@ -1,13 +1,13 @@
 """Pages of models."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.common.web.pagination import Order, keyset_page, page_or_part, render_part
+from hub.common.web.pagination import Order, keyset_page, page_or_part, render_list, render_part
 from runs.results import history
 from runs.selectors import visible_models
-from runs.web.queries import may_register_models
+from runs.web.forms import ModelsFilter
+from runs.web.queries import filter_models, may_register_models
 from runs.web.views.endpoints import is_key_set
 
 _RESULTS_PER_PAGE = 50
@@ -15,18 +15,23 @@ _RESULTS_PER_PAGE = 50
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
-    """List the registered models, and the other model labels of runs."""
+    """List the registered models, and the other model labels of runs; with `?team=` only models of that team."""
+    form = ModelsFilter(request.GET, user=request.user)
     uses = history.model_uses(request.user)
     by_label = {use.label: use for use in uses}
-    endpoints = list(visible_models(request.user))
+    endpoints = list(filter_models(request.user, **form.values())) if form.is_valid() else []
     names = {endpoint.name for endpoint in endpoints}
+    filtered = any(form.chosen.values())
     context = {
+        "form": form,
+        "chosen": form.chosen,
+        "filtered": filtered,
         "endpoints": [(endpoint, by_label.get(endpoint.name)) for endpoint in endpoints],
-        "others": [use for use in uses if use.label not in names],
+        "others": [] if filtered or form.problems else [use for use in uses if use.label not in names],
         "may_register": may_register_models(request.user),
         "key_states": {item.name: is_key_set(item.api_key_env) for item in endpoints if item.api_key_env},
     }
-    return render(request, "runs/models.html", context)
+    return render_list(request, "runs/models.html", context, form)
 
 
 @require_safe

@@ -49,8 +49,8 @@ ADD, CHANGE = "runs.add_run", "runs.change_run"
 
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """List runs, filtered by `?q=&status=&environment=&model=` and sorted by `?sort=`."""
-    form = RunsFilter(request.GET)
+    """List runs, filtered by `?q=&status=&environment=&model=&tag=&team=` and sorted by `?sort=`."""
+    form = RunsFilter(request.GET, user=request.user)
     chosen = form.chosen
     rows = queries.filter_runs(request.user, **form.values()) if form.is_valid() else Run.objects.none()
     order = order_of(request, queries.RUN_COLUMNS)

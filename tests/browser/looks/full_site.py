@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
 from django.utils.encoding import force_bytes
@@ -15,14 +15,15 @@ from django.utils.http import urlsafe_base64_encode
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
-from hub.models import CaseDefect, Environment, EnvironmentVersion, UploadDraft
+from hub.models import CaseDefect, Environment, EnvironmentVersion, Team, UploadDraft
 from hub.services import import_bundle
+from hub.teams.quotas import this_month
 from hub.web.drafts import keep_draft
 from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review.models import Guideline, JudgeCall, Pair
-from runs.models import ModelEndpoint, Response, Run, RunTag
+from runs.models import ModelEndpoint, Response, Run, RunTag, TeamSpend
 from tests.factories import stored_outcomes, stored_run, stored_score
 from tests.hub.bundle_files import ROWS, WRONG, lines, write_bundle
 from tests.review.pages import suggest, waiting_pairs
@@ -50,6 +51,7 @@ class FullSite:
     preference: Preference
     defect: CaseDefect
     draft: UploadDraft
+    team: Team
     model: str
     other_model: str
 
@@ -78,6 +80,8 @@ class FullSite:
         replacements = [
             (r"^/runs/1/cases/1/", f"/runs/{self.run.pk}/cases/{self.response.case_id}/"),
             (r"^/hub/upload/[0-9a-f-]{36}/", f"/hub/upload/{self.draft.pk}/"),
+            (r"^/teams/sums/members/1.0.0/", f"/teams/{self.team.slug}/members/{self.user.username}/"),
+            (r"^/teams/sums/", f"/teams/{self.team.slug}/"),
             (r"^/docs/c0$", "/docs/scorers.md"),
             (r"^/runs/1/", f"/runs/{self.run.pk}/"),
             (r"^/responses/1/", f"/responses/{self.response.pk}/"),
@@ -132,6 +136,8 @@ class FullSite:
             f"/hub/{self.environment}/1.1.0/files/?file=cases.jsonl",
             f"/hub/{self.environment}/1.0.0/changes/?from=1.1.0",
             "/hub/?state=nonsense",
+            f"/models/?team={self.team.slug}",
+            "/models/?team=nonsense",
             f"/hub/upload/{self.draft.pk}/?file=cases.jsonl&line=1",
             f"/hub/upload/{self.draft.pk}/?file=data/image.png",
             "/docs/examples/bug-fix/environment.yaml",
@@ -224,9 +230,20 @@ def build_site(folder: Path, *, long: bool = False) -> FullSite:
         preference=preference,
         defect=defect,
         draft=_draft(folder / "draft", user, name("capitals", 200, ".zip"), name("nonsense", 400)),
+        team=_team(user, name("Vision", 150), name("vision", 64), name("bob", 150)),
         model=model,
         other_model=other,
     )
+
+
+def _team(user: User, title: str, slug: str, member: str) -> Team:
+    """A team with quotas, which *user* manages."""
+    group = Group.objects.create(name=title)
+    group.user_set.add(user, User.objects.create_user(member, first_name="Bob", last_name="Baker"))
+    team = Team.objects.create(group=group, slug=slug, spend_usd_per_month=250.0, storage_bytes=10**9)
+    team.managers.add(user)
+    TeamSpend.objects.create(team=team, month=this_month(), usd=81.5)
+    return team
 
 
 def _draft(folder: Path, user: User, name: str, wrong: str) -> UploadDraft:

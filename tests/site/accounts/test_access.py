@@ -252,7 +252,7 @@ def test_every_url_of_a_private_environment_gets_404(run: Run) -> None:
     stored_archive(EnvironmentVersion.objects.get())
     owner, client = member("Curator", "Runner", name="owner"), Client()
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=owner)
-    urls = [url for url in sorted(set(addresses())) if "sums" in url]
+    urls = [url for url in sorted(set(addresses())) if "sums" in url and "/teams/" not in url]
     answers = {}
     for user in (owner, member("Runner")):
         client.force_login(user)
