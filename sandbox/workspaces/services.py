@@ -161,7 +161,7 @@ def sweep_group(api: docker.APIClient) -> list[str]:
         if _is_left(found["Labels"]):
             try:
                 api.remove_network(found["Id"])
-            except FAILURES:  # another process sweeps, too
+            except FAILURES:  # another process has removed it at the same time
                 continue
             removed.append(str(found["Id"]))
     return removed
