@@ -202,7 +202,7 @@ class Bundle:
             raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
     def valid_part(self) -> Manifest | None:
-        """Return a manifest with invalid keys replaced by placeholders, so that the rest can be checked as well."""
+        """Return the manifest with placeholders for invalid keys, so that the rest can be checked as well."""
         value = self.yaml.value if isinstance(self.yaml.value, dict) else {}
         try:
             Manifest.model_validate(value)

@@ -20,7 +20,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-_locks: dict[str, int] = {}  # the open lock files of this process, by owner
+_locks: dict[str, int] = {}  # owner -> open lock file, for the owners in this process
 
 
 class LeaseLost(Exception):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-MAX_DIGITS = 400  # of a number, and highest exponent; larger ones are mistakes, and slow to compute
+MAX_DIGITS = 400  # digits of a number, and highest exponent; larger ones are mistakes, and slow to compute
 
 _SCALES = {
     "hundred": 100,

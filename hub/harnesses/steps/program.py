@@ -34,7 +34,7 @@ _APIS: Mapping[str, EndpointApi] = {"/chat/completions": ChatCompletions(), "/re
 
 
 class ProgramState(TypedDict):
-    """What is kept of a program between two steps. `said`: digests of the messages of the conversation so far."""
+    """Stored state of a program between two steps. `said`: digests of the messages of the conversation so far."""
 
     token: str
     request: int
