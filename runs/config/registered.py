@@ -58,7 +58,7 @@ def _placeholder(path: yaml_source.Path) -> dict[str, object]:
 
 
 def _check_environments(value: object, user: User, add_problem: AddProblem) -> set[int]:
-    """Check that *user* may see every environment, and that none is a path. Returns the numbers of the others."""
+    """Check that *user* may see every environment, and that none is a path. Return the indexes of those that fail."""
     invalid: set[int] = set()
     if not isinstance(value, list):
         return invalid  # `read_config` reports the problem

@@ -60,7 +60,7 @@ class LiveCell:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What all who watch a run share. rate: responses per minute; None before two were stored lately."""
+    """State of a run that is the same for all users. rate: responses per minute; None before two were stored lately."""
 
     progress: RunProgressData
     cells: list[LiveCell]
