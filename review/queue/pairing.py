@@ -52,8 +52,9 @@ _KINDS: dict[str, tuple[str, ...]] = {
 def select_pairs(
     candidates: Iterable[Candidate], *, policy: Policy = "all", across: Across = "models", seed: int = 0
 ) -> list[CandidatePair]:
-    """Return all pairs selected by *policy*, in an order drawn from *seed*. The first N are a random sample of size N.
+    """Return all pairs selected by *policy*, in an order drawn from *seed*.
 
+    The first N pairs, for any N, are a random sample of all pairs.
     Across models, attempt i is paired with attempt i. Across attempts, attempts of the same model are paired.
     """
     by_case: dict[int, list[Candidate]] = defaultdict(list)
