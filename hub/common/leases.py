@@ -143,6 +143,7 @@ def expire(row: Leased, **changes: object) -> bool:
 
 
 def _end(row: Leased, condition: Q, changes: dict[str, object]) -> bool:
+    """End the lease of *row* if it meets *condition*, and apply *changes* in the same statement."""
     held = type(row)._default_manager.filter(condition, pk=row.pk)
     if not held.update(lease_owner="", lease_until=None, **changes):
         return False

@@ -78,6 +78,7 @@ class Outputs:
                     folder.rmdir()
 
     def _place(self) -> None:
+        """Move the finished files into place, and record them in `written`."""
         ready = {path: made for path, made in self._pending.items() if made.exists()}
         for path in ready:  # check all before the first is moved: another process may have created a file
             self._refuse(path)

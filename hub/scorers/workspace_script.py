@@ -120,6 +120,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         artifacts: Artifacts,
         engine: WorkspaceEngine,
     ) -> Verdict:
+        """Open a box with *artifacts*, run the script in it and return its verdict."""
         limits = cast(dict[str, float], world["limits"])
         life = math.ceil(options.timeout_s) + 300
         spec = BoxSpec(

@@ -75,6 +75,7 @@ class _RendererProcess:
         return message
 
     def _read(self, size: int) -> bytes:
+        """Read exactly *size* bytes. Raises TimeoutError, and _RendererLost if the process ends."""
         data = bytearray()
         while len(data) < size:
             try:

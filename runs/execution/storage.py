@@ -230,6 +230,7 @@ class Writer(_DatabaseThread):
         await super().close()
 
     async def _write(self) -> None:
+        """Store the added items in batches until the task is cancelled."""
         while True:
             batch = [await self._queue.get()]
             if self._queue.qsize() < _BATCH:

@@ -81,6 +81,7 @@ def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | No
 
 
 def _take(session: EpisodeSession, owner: str, pending: PendingStep | None, *, wait: bool) -> bool:
+    """Take the lease, waiting for another holder if *wait*. Return False if a step was stored meanwhile."""
     revision = session.revision
     if _took(session, owner, pending, revision):
         return True

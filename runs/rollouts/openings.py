@@ -75,6 +75,7 @@ def list_openings(
 def _open(
     user: User, version: EnvironmentVersion, case: Case, seed: int, roles: Mapping[str, Sequence[str]]
 ) -> Observation:
+    """Return the first observation of an episode of *case*, which is reset, closed and not stored."""
     session = EpisodeSession(
         user=user,
         case=case,

@@ -57,6 +57,7 @@ class IsolatedTests:
         return replace(outcome, exit_code=None) if found.status is Status.PASSED else outcome
 
     def _start(self) -> None:
+        """Start the candidate and its judge, and connect them."""
         job, shared, can_link = self.job, find_shared_classes(self.job), self.engines.can_link
         self.candidate = self.engines.candidate.start(
             {

@@ -207,6 +207,7 @@ def _suffixed(match: re.Match[str]) -> int:
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
+    """Return the value of a matched number with its sign; None if it is too large or undefined."""
     if match["european"]:
         digits = match["european"].replace(".", "").replace(",", ".")
     elif match["comma"]:

@@ -225,6 +225,7 @@ def comparable(text: str) -> str:
 
 
 def _note(restoration: Restoration, diverged: int) -> str:
+    """Return the note for the transcript: what the new box contains, and what differs from the lost one."""
     parts = ["The box was lost and opened again"]
     if restoration["from_turn"]:
         parts[0] += f" with its files after turn {restoration['from_turn']}"

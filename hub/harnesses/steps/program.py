@@ -191,6 +191,7 @@ def _ask(engine: WorkspaceEngine, handle: Handle, after: int, seconds: float) ->
 
 
 def _end(engine: WorkspaceEngine, handle: Handle) -> Ended:
+    """Return how the program ended, as the relay has written it."""
     try:
         ended = json.loads(engine.read(handle, f"{relay.FOLDER}/ended", 1_000_000))
         code, output = ended["code"], ended["output"]

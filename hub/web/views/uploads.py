@@ -147,6 +147,7 @@ def _target(path: str, name: str) -> str:
 
 
 def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
+    """Check the draft again. Redirect to the stored version, or to the draft with the remaining problems."""
     try:
         received = check_draft(draft=found, user=_user(request))
     except QuotaExceeded as error:

@@ -182,6 +182,7 @@ class EventLoop:
     # ---- sessions ---------------------------------------------------------------------------------------------------
 
     def _start(self, number: int, payload: bytes) -> None:
+        """Start a run for a START frame of the pool: its session, its pipe to another run, its control group."""
         head_data, (job,) = frames.split_head(payload)
         head = cast(StartHead, head_data)
         limits = head["limits"]
