@@ -88,6 +88,7 @@ PANELS = [
 
 @require_safe
 def dashboard(request: HttpRequest) -> HttpResponse:
+    """Show the panels that have content for the user."""
     assert request.user.is_authenticated
     panels = []
     for panel in PANELS:

@@ -179,6 +179,7 @@ class Bundle:
 
     @cached_property
     def yaml(self) -> yaml_source.YamlText:
+        """The parsed environment.yaml, with line numbers."""
         try:
             return yaml_source.parse(self.text(MANIFEST))
         except yaml_source.YamlError as error:
@@ -194,6 +195,7 @@ class Bundle:
 
     @cached_property
     def manifest(self) -> Manifest:
+        """The validated manifest."""
         try:
             return Manifest.model_validate(self.yaml.value)
         except ValidationError as error:

@@ -59,6 +59,7 @@ class ShownSuggestion:
 
 
 def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
+    """Return the attention check that was shown for the assignment, or None."""
     return AttentionCheck.objects.filter(assignment=assignment).first()
 
 

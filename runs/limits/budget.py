@@ -96,6 +96,7 @@ class SharedBudget(Budget):
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def add(self, label: str, cost: float | None) -> None:
+        """Count a call of the model *label*, also in what this process has spent."""
         Budget.add(self, label, cost)
         self.own += cost or 0.0
 
@@ -108,6 +109,7 @@ class SharedBudget(Budget):
         self.granted, self.refused, self.refusal = self.own, False, ""
 
     async def may_spend(self) -> bool:
+        """Return whether a call may be started; request another part first if this one is spent."""
         if self.exhausted or self.own < self.granted:
             return not self.exhausted
         async with self._lock:

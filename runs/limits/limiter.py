@@ -49,6 +49,7 @@ def share_limits_in_file(path: str) -> None:
 
 
 def stop_sharing_in_file(path: str) -> None:
+    """Undo `share_limits_in_file`."""
     _shared_files.remove(path)
 
 
