@@ -22,7 +22,7 @@ HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preferen
 
 HELD_OUT = "of a held-out environment"
 IDENTICAL = "identical sides"
-INATTENTIVE = "of a reviewer who accepted wrong suggestions seeded as checks"
+INATTENTIVE = "of a reviewer who accepted wrong suggestions of attention checks"
 AGAINST_TESTS = "contradicts execution, and no defect of the tests was filed"
 DEFECT_REJECTED = "contradicts execution, and the defect report about the tests was rejected"
 DEFECT_OPEN = "of a pair whose tests are disputed by an open defect report"

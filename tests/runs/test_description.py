@@ -117,7 +117,7 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     [
         (["tag", "latest"], "Name tags to add, `runs tag 12 nightly`"),
         (["tag", "latest", "a b"], "'a b' is not a tag"),
-        (["rename", "latest"], "Name the run anew"),
+        (["rename", "latest"], "Give the new name"),
         (["show", "latest", "nightly"], "`runs show` takes no further text: nightly"),
         (["show", "latest", "--remove", "x"], "--remove belongs to `runs tag`"),
         (["cancel", "latest", "--tag", "x"], "--tag belongs to `runs list`"),

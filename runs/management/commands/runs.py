@@ -86,7 +86,7 @@ class Command(base.Command):
         if action == "tag" and not values and not options["remove"]:
             raise UserError("Name tags to add, `runs tag 12 nightly`, or to remove, `runs tag 12 --remove nightly`.")
         if action == "rename" and not values:
-            raise UserError("Name the run anew: `runs rename 12 NAME`.")
+            raise UserError("Give the new name: `runs rename 12 NAME`.")
         if options["remove"] and action != "tag":
             raise UserError("--remove belongs to `runs tag`.")
         if options["tag"] is not None and action != "list":
