@@ -210,7 +210,7 @@ class WorkspaceEngine(ABC):
 
     @abstractmethod
     def snapshot(self, handle: Handle, workdir: str, target: IO[bytes], max_mb: int) -> SnapshotFacts:
-        """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes wait and then go on.
+        """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes are stopped meanwhile.
 
         Files may have *max_mb* together, holes of sparse ones included. Raises WorkspaceError.
         """
