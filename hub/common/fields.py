@@ -80,7 +80,7 @@ class _NamesFiles(Protocol):
 
 
 class _Stored(str):
-    """Text as the column has it: of the value, or a reference to its file."""
+    """Text in the column: that of the value, or a reference to its file."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """Snapshots of an episode's box, and a new box after it was lost.
 
-The new box has the files of the latest snapshot, or is prepared anew. The calls since then are repeated, and a call
-whose result differs is marked in the transcript.
+The new box has the files of the latest snapshot, or is prepared like the first one. The calls since then are repeated,
+and a call whose result differs is marked in the transcript.
 """
 
 import logging
@@ -58,7 +58,7 @@ async def take_snapshot(context: Context, state: ToolLoopState) -> ToolLoopState
             await in_thread(remove_snapshots, folder, earlier["before"])
     except WorkspaceLost:
         return state  # the next call opens another box
-    except Exception as error:  # of the box (limits) or the storage: the episode goes on without this snapshot
+    except Exception as error:  # of the box (limits) or the storage; the episode continues without this snapshot
         logger.warning("no snapshot of %s after turn %d: %s", folder, state["turns"], error)
         return state
     snapshot: SnapshotState = {
@@ -76,7 +76,7 @@ async def take_snapshot(context: Context, state: ToolLoopState) -> ToolLoopState
 
 @dataclass(frozen=True, slots=True)
 class _NewBox:
-    """A new box, and the snapshot that it has; None if it was prepared anew."""
+    """A new box, and the snapshot that it has; None if it was prepared like the first one."""
 
     handle: Handle
     snapshot: SnapshotState | None
