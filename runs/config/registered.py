@@ -1,7 +1,8 @@
 """Configs from the web and REST. They may name only registered models and environments of the hub.
 
-Where a config on the command line describes a model, such a config has the name of a registered model: in `models`, in
-`roles`, and in the `model` of a stage. Paths, endpoints, providers, `${...}` and names of variables are rejected.
+In the places where a config on the command line describes a model, such a config has the name of a registered model: in
+`models`, in `roles`, and in the `model` of a stage. Paths, endpoints, providers, `${...}` and names of variables are
+rejected.
 """
 
 from collections.abc import Callable, Iterable, Mapping

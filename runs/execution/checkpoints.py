@@ -35,7 +35,7 @@ class Checkpoints:
             run_model_id=missing.model.row.pk,
             case_id=missing.case.pk,
             attempt=missing.attempt,
-            state=storable(deepcopy(episode.state)),  # the episode goes on while it is written
+            state=storable(deepcopy(episode.state)),  # the episode continues while it is written
             totals=storable(totals_json(totals)),
         )
         await self._writer.put(StoredTurn(row, shard_id=missing.block.shard_id))
