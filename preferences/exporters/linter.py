@@ -16,7 +16,7 @@ from preferences.precedence import with_highest_precedence
 from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
-_BY_CHANCE = 0.05  # a careful reviewer fails so many checks with a lower probability than this
+_BY_CHANCE = 0.05  # a careful reviewer would fail as many checks with a lower probability
 Checks = tuple[int, int]  # of a reviewer: how many attention checks were failed, of how many
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
