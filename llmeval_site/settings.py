@@ -125,8 +125,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------
 
-# Failed sign-ins block one name from one address. Blocking the name from all addresses would let anybody lock a user
-# out.
+# Failed sign-ins block one name from one address. If the name were blocked from all addresses, anybody could lock a
+# user out.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend"]
 PASSWORDS = ENV.flag("LLMEVAL_PASSWORDS", True)
 if PASSWORDS:
