@@ -88,5 +88,5 @@ sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 makes the one with
 	docker build -f sandbox/image/Dockerfile \
 		$(if $(PACKAGES),--target packages -t llmeval-sandbox:packages,--target plain -t llmeval-sandbox) sandbox
 
-clean: ## remove .venv, var/ and caches; asks nothing
+clean: ## remove .venv, var/ and caches, without asking
 	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache

@@ -33,7 +33,7 @@ class Team(models.Model):
     The quotas limit what the team uses. An empty quota is no limit.
     """
 
-    SHARED = "shared"  # what people write for no team; no slug
+    SHARED = "shared"  # users write this for "no team", so no team may have this slug
 
     group = models.OneToOneField(Group, models.CASCADE, related_name="team")
     slug = models.SlugField(max_length=64, unique=True, help_text="Its name in REST, configs and addresses.")
@@ -78,7 +78,7 @@ class TeamOwned(models.Model):
 
     team = models.ForeignKey(
         Team,
-        models.PROTECT,  # otherwise the end of a team would show everybody what it owned
+        models.PROTECT,  # if it were set to null, everybody would see what a deleted team owned
         null=True,
         blank=True,
         related_name="+",
@@ -196,7 +196,8 @@ class Case(models.Model):
 
 class CaseDefect(models.Model):
     """Report that a case is wrong (its text, target or tests). Scores are never changed; once a curator accepts
-    the report, results of later runs exclude the case and mention it."""
+    the report, results of later runs exclude the case and mention it.
+    """
 
     class Status(models.TextChoices):
         OPEN = "open", "open"

@@ -147,7 +147,7 @@ def _visible_to(user: User | AnonymousUser) -> Q:
 def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:
     """Return whether *user*, who may see *environment*, may see its cases, targets, bundle, manifest and reasons.
 
-    Those of an environment that is held out, or partly so, are for its owner, curators, and whoever has VIEW_HELD_OUT.
+    If it or one of its splits is held out, only its owner, curators and users with VIEW_HELD_OUT may.
     """
     owner = user.pk is not None and environment.owner_id == user.pk
     return (

@@ -1,4 +1,4 @@
-"""Services that change environments: import and export of bundles, publishing, retiring, reports of wrong cases."""
+"""Services of environments: import and export of bundles, publishing, retiring, teams, reports of wrong cases."""
 
 import itertools
 import json
@@ -236,7 +236,7 @@ def _set_visibility(environment: Environment, visibility: Environment.Visibility
 
 
 def move_environment(*, environment: Environment, team: Team | None) -> None:
-    """Make *team* the owner of the environment; None: share it. Runs on it are then visible to that team alone.
+    """Make *team* the owner of the environment; None: share it. Only members of that team then see the runs on it.
 
     Raises QuotaExceeded if the bundles of its versions exceed the storage of *team*.
     """

@@ -33,5 +33,5 @@ def set_request_id(task: Task, **_: object) -> None:
 
 @task_postrun.connect
 def clear_request_id(**_: object) -> None:
-    """Forget the id when the task has ended, so that no other task of this process logs it."""
+    """Forget the id when the task has ended, so that messages of later tasks of this process do not have it."""
     clear_guid()

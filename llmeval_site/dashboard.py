@@ -61,7 +61,7 @@ def _latest(user: User) -> Context:
 
 
 def _with_change(cell: CellResult, before: PastResult | None) -> Context:
-    """Return a result, the one of the same model and environment before it, and the change of the accuracy.
+    """Return a result, the result of the same model and environment before it, and the change of the accuracy.
 
     There is no change if the two results are of different cases; comparing the runs case by case shows the difference.
     """
@@ -88,6 +88,7 @@ PANELS = [
 
 @require_safe
 def dashboard(request: HttpRequest) -> HttpResponse:
+    """Show the panels that have content for the user."""
     assert request.user.is_authenticated
     panels = []
     for panel in PANELS:

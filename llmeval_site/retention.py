@@ -1,4 +1,4 @@
-"""What is permanently removed after a number of days: entries of the audit log, and all that the settings select."""
+"""Permanent removal of old data by the settings: entries of the audit log, deliveries, drafts, and old data of runs."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -125,8 +125,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------
 
-# Failed sign-ins block one name from one address. Blocking the name from all addresses would let anybody lock a user
-# out.
+# Failed sign-ins block one name from one address. If the name were blocked from all addresses, anybody could lock a
+# user out.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend"]
 PASSWORDS = ENV.flag("LLMEVAL_PASSWORDS", True)
 if PASSWORDS:
@@ -308,7 +308,8 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
         "control_folder": str(QUEUE_DIR / "control"),
     }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A worker without -Q serves all queues. Tasks that are not listed are short and go to the default queue.
+# Queues of tasks. A worker without -Q serves all queues. Tasks that are not listed are short and go to the default
+# queue.
 CELERY_TASK_QUEUES = {name: {"exchange": name, "routing_key": name} for name in ("runs", "gates", "maintenance")}
 CELERY_TASK_DEFAULT_QUEUE = "maintenance"
 CELERY_TASK_ROUTES = {"runs.execute_queued": {"queue": "runs"}, "hub.gates": {"queue": "gates"}}

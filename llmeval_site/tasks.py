@@ -1,4 +1,4 @@
-"""Celery tasks: close boxes without an owner, send webhooks, permanently remove what the settings no longer keep."""
+"""Celery tasks: close boxes without an owner, send webhooks, and permanently remove old data."""
 
 import logging
 
@@ -38,7 +38,10 @@ def deliver_webhooks() -> None:
 
 @shared_task(name="site.prune", ignore_result=True)
 def prune() -> None:
-    """Remove what is older than LLMEVAL_KEEP_..._DAYS, and expired rollouts. A later call continues."""
+    """Remove data that is older than LLMEVAL_KEEP_..._DAYS, and expired rollouts.
+
+    An interrupted removal is continued by the next call.
+    """
     for removal in removals_by_settings():
         if is_shutting_down():
             return

@@ -11,15 +11,16 @@ from django.urls import resolve
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
 _django = get_wsgi_application()
 resolve("/")  # imports all views
-# What is imported by now stays. Going through it again and again cost one list of compared cases in five 100 ms, and
-# raised its 95th percentile from 74 to 174 ms (benchmarks/pages.py, a run of 50,000 responses).
+# Imported objects live until the process ends, so the garbage collector need not examine them. Examining them cost 100
+# ms in one of five requests for a list of compared cases, and raised the 95th percentile from 74 to 174 ms
+# (benchmarks/pages.py, a run of 50,000 responses).
 gc.collect()
 gc.freeze()
 _CHUNK = 64 * 1024
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Respond with Django, and read what it left of the request's body.
+    """Respond with Django, then read the part of the request's body that Django has not read.
 
     Views that refuse a request, because of its method for example, do not read its body. With gunicorn 26.2 and threads
     the next request on that connection then often gets no response.

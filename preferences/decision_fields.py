@@ -29,10 +29,12 @@ def decision_fields() -> list[ModelField]:
 
 
 def is_text(field: ModelField) -> bool:
+    """Return whether *field* is free text."""
     return isinstance(field, models.CharField | models.TextField) and not field.choices
 
 
 def is_side_valued(field: ModelField) -> bool:
+    """Return whether the choices of *field* are the two sides."""
     return {"first", "second"} <= {value for value, _ in field.flatchoices}
 
 

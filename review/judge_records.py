@@ -38,6 +38,7 @@ class PairJudgeRecords:
 
     @classmethod
     def of(cls, run: Run) -> "PairJudgeRecords":
+        """Return the records of the judge model of *run*, which must have one."""
         rows = list(run.models.all())
         judge = next(row for row in rows if row.role == "judge")
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
@@ -51,6 +52,7 @@ class PairJudgeRecords:
         return pairs_with_responses(Pair.objects.filter(pk__in=missing))
 
     def pair_for_judge(self, pair: Pair) -> PairForJudge:
+        """Return *pair* as the prompt shows it; blind if exactly one side passes."""
         evidence = evidence_of(pair.first, pair.second)
         return PairForJudge(
             environment=pair.first.run_environment.version.environment.slug,

@@ -24,6 +24,7 @@ class RunPairs:
 
 
 def summarize_run_pairs(run: Run) -> RunPairs:
+    """Return the number of pairs of *run*, of those that wait for a reviewer, and of verdicts in force."""
     counts = Pair.objects.filter(run=run).aggregate(pairs=Count("pk"), waiting=Count("pk", filter=Q(free__gt=0)))
     # Two counts over indexes: looking for the successor of each of 50,000 preferences takes 80 ms.
     rows = Preference.objects.filter(run=run).order_by()

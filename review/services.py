@@ -10,7 +10,7 @@ from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
 from preferences.services import NewPreference, record_preferences
 from review.models import Pair
-from review.queue.pairing import Across, Candidate, CandidatePair, Policy, select_pairs
+from review.queue.pairing import Across, PairableResponse, Policy, SelectedPair, select_pairs
 from runs.models import Response, Run
 from runs.results.counting import quarantined_cases
 
@@ -23,7 +23,7 @@ def run_seed(run: Run) -> int:
     return int(run.config.get("seed", 0))
 
 
-def pair_candidates(run: Run) -> list[Candidate]:
+def list_pairable_responses(run: Run) -> list[PairableResponse]:
     """Return the scored responses of *run*, without those to quarantined cases."""
     found = []
     for run_environment in run.environments.select_related("version"):
@@ -35,7 +35,7 @@ def pair_candidates(run: Run) -> list[Candidate]:
             .order_by("id")
         )
         found += [
-            Candidate(
+            PairableResponse(
                 id=row.pk,
                 case=row.case_id,
                 model=f"{row.run_model.position:04} {row.run_model.label}",
@@ -62,7 +62,7 @@ def create_pairs(
     *, run: Run, policy: Policy, across: Across = "models", seed: int = 0, limit: int | None = None
 ) -> list[Pair]:
     """Return the first *limit* pairs of *run* that *policy* selects, creating those that do not exist yet."""
-    wanted = select_pairs(pair_candidates(run), policy=policy, across=across, seed=seed)[:limit]
+    wanted = select_pairs(list_pairable_responses(run), policy=policy, across=across, seed=seed)[:limit]
     known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
     missing = [item for item in wanted if (item.first.id, item.second.id) not in known]
     for start in range(0, len(missing), _CHUNK):
@@ -72,7 +72,7 @@ def create_pairs(
     return [known[item.first.id, item.second.id] for item in wanted]
 
 
-def _row(run: Run, item: CandidatePair) -> Pair:
+def _row(run: Run, item: SelectedPair) -> Pair:
     return Pair(
         run=run,
         case_id=item.first.case,

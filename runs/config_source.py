@@ -1,4 +1,4 @@
-"""Origin of a config (a file, the site or REST), which decides which paths and variables the config may use."""
+"""Origin of a config: a file, the site or REST. It decides which paths and variables the config may use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Name, tags and note of a run: what people write about it. They change nothing that was evaluated."""
+"""Name, tags and note of a run, which users can change at any time. They do not affect results."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""The queue of runs: which waiting run a worker executes next, and when a run makes way for another one.
+"""The queue of runs: selects the waiting run that a worker executes next, and decides when a run makes way for another.
 
 The run with the fewest missing responses goes first, so that a small run does not wait behind a large one. A run that
 has waited for PATIENCE goes before all others, so that a large run makes progress although small ones keep arriving.
@@ -15,7 +15,7 @@ from runs.missing import count_missing
 from runs.models import ACTIVE, Run
 
 PATIENCE = timedelta(minutes=10)
-_IDLE_WORKERS_TAKE_IT = timedelta(seconds=2)  # a run that waits longer has found no idle worker
+_IDLE_WORKERS_TAKE_IT = timedelta(seconds=2)  # if a run waits longer, no worker is idle
 
 
 def take_next_lease(*, owner: str) -> Run | None:

@@ -1,4 +1,4 @@
-"""Permanent removal of what is no longer needed: deleted runs, cached calls, expired rollouts, leftovers of gates.
+"""Permanent removal of old data: deleted runs, cached calls, expired rollouts, requests for gates, unused files.
 
 `llmeval_site/retention.py` adds entries of the audit log, and selects by the settings.
 
@@ -123,13 +123,13 @@ def cached_calls(*, before: datetime | None, max_characters: int | None) -> Remo
 
 
 def _age_limit(max_characters: int) -> datetime | None:
-    """Return the time before which calls must go so that the rest has at most *max_characters*, or None."""
+    """Return the time before which calls are removed, so that the rest has at most *max_characters*; or None."""
     total = 0
     newest_first = ModelCall.objects.order_by("-created_at").annotate(size=_length(ModelCall, _CALL_TEXTS))
     for created_at, size in newest_first.values_list("created_at", "size").iterator(chunk_size=BATCH):
         total += size
         if total > max_characters:
-            return created_at + timedelta(microseconds=1)  # this call goes, and all that were stored no later
+            return created_at + timedelta(microseconds=1)  # removes this call and all earlier ones
     return None
 
 

@@ -124,6 +124,7 @@ def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
 
 
 def models_under_test(run: Run) -> list[RunModel]:
+    """Return the models that *run* evaluates, without those of roles, in the order of the config."""
     return list(run.models.filter(role="").order_by("position"))
 
 

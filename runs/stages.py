@@ -1,4 +1,4 @@
-"""Stages: what happens after the last response of a run, in order. A registry that upper apps add their stages to.
+"""Stages of a run: steps after its last response, in order. Higher apps add their stages to this registry.
 
 An app registers a stage, or a package with one stage in each module, in AppConfig.ready(). `runs` knows only this
 interface.
@@ -19,7 +19,7 @@ from runs.providers.base import ModelSpec
 
 
 class StageConfig(BaseModel):
-    """Section of a stage in a run's config. Unknown keys are rejected."""
+    """Base class of the section of a stage in a run's config. Unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -129,4 +129,5 @@ def stages() -> Sequence[Stage[StageConfig]]:
 
 
 def stage(key: str) -> Stage[StageConfig] | None:
+    """Return the stage with this key in a config, or None."""
     return STAGES.get(key)

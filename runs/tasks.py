@@ -90,7 +90,7 @@ def _help_another_worker(owner: str) -> bool:
     except LeaseLost as error:
         logger.info("%s", error, extra={"run_id": run.pk})
     except Exception as error:
-        # The run goes on without this worker. If it is at fault itself, the worker that leads it finds out.
+        # The run continues without this worker. If the run itself is at fault, the worker that leads it finds out.
         _failed_to_help[run.pk] = time.monotonic() + _HELP_AGAIN_S
         known = isinstance(error, ConfigError | SandboxUnavailable) or find_fault(error) is not None
         log = logger.warning if known else logger.exception

@@ -107,7 +107,7 @@ def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpac
     with transaction.atomic():
         stored = rows.update(**values)
         if stored and to in ENDED:
-            run.shards.all().delete()  # a process that still executes one cannot store any more
+            run.shards.all().delete()  # a process that still executes a shard cannot store results any more
             for listener in _end_listeners:
                 listener(run.pk, to)
     if not stored:

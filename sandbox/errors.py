@@ -13,7 +13,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """The sandbox cannot be used here; the message names what was found and which settings would help."""
+    """The sandbox cannot be used here. The message says what was found and which settings to change."""
 
 
 class SandboxUnreachable(SandboxUnavailable):

@@ -1,4 +1,4 @@
-"""Schema of a benchmark's file: a manifest of an environment without its data, and a description of that data."""
+"""Schema of a benchmark's .yaml file: the manifest of an environment without data, and a description of the data."""
 
 from pathlib import Path
 from typing import Annotated

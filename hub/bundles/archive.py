@@ -131,6 +131,7 @@ class Archive:
 
 
 def _open(file: IO[bytes]) -> zipfile.ZipFile:
+    """Open the .zip after checking its end record and directory. Raises ArchiveError."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _END_SIZE - 0xFFFF))
     tail = file.read()

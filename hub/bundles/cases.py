@@ -32,7 +32,7 @@ def prepared_cases(
 ) -> Iterator[PreparedCase | Problem]:
     """Yield every case of the bundle in order, or a Problem in place of a wrong one.
 
-    Without *environment*, if it does not compile, rows are only mapped and the digests are empty.
+    *environment* is None if it does not compile. Rows are then only mapped, and the digests are empty.
     """
     mapper = CaseMapper(manifest.dataset.fields, open_file)
     position = number = 0

@@ -57,8 +57,8 @@ class VersionChanges:
     cases: list[CaseChange] = field(default_factory=list)
     manifest: Diff = field(default_factory=list)
     readme: Diff = field(default_factory=list)
-    files: list[FileChange] = field(default_factory=list)  # all but manifest, README and datasets
-    file_count: int = 0  # of the files that differ; `files` has the first of them
+    files: list[FileChange] = field(default_factory=list)  # other files than manifest, README and datasets
+    file_count: int = 0  # number of the files that differ; `files` has the first of them
 
 
 def version_changes(

@@ -1,4 +1,4 @@
-"""Pydantic's errors about environment.yaml as sentences with a remedy. No side effects."""
+"""Pydantic's validation errors of environment.yaml as problems with a remedy. No side effects."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches

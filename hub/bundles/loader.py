@@ -179,6 +179,7 @@ class Bundle:
 
     @cached_property
     def yaml(self) -> yaml_source.YamlText:
+        """The parsed environment.yaml, with line numbers."""
         try:
             return yaml_source.parse(self.text(MANIFEST))
         except yaml_source.YamlError as error:
@@ -194,6 +195,7 @@ class Bundle:
 
     @cached_property
     def manifest(self) -> Manifest:
+        """The validated manifest."""
         try:
             return Manifest.model_validate(self.yaml.value)
         except ValidationError as error:
@@ -202,7 +204,7 @@ class Bundle:
             raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
     def valid_part(self) -> Manifest | None:
-        """Return a manifest with invalid keys replaced by placeholders, so that the rest can be checked as well."""
+        """Return the manifest with placeholders for invalid keys, so that the rest can be checked as well."""
         value = self.yaml.value if isinstance(self.yaml.value, dict) else {}
         try:
             Manifest.model_validate(value)

@@ -101,6 +101,7 @@ class ReferenceAnswers:
         return [ReferenceAnswer(assistant_messages(value))] if value not in (None, "", []) else []
 
     def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:
+        """Index the answers of the file *path*, and yield a problem for each wrong line."""
         assert self._index is not None
         try:
             for line, row in read_file(path, open_file):

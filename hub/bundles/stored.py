@@ -62,7 +62,7 @@ def archive_size(name: str) -> int:
 
 
 def restore_archive(version: EnvironmentVersion, bundle: Bundle) -> None:
-    """Store the archive of *version* again, from a bundle with the same content, if it is missing or damaged.
+    """Store the archive of *version* again if it is missing or damaged. *bundle* has the same content.
 
     Raises ArchiveUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Checks of network addresses to which this installation sends requests at the wish of a user.
+"""Checks of network addresses that users enter and to which this installation then sends requests.
 
 A host name is resolved, its addresses are checked, and the request is then sent to the checked address.
 """

@@ -19,7 +19,7 @@ class UserError(ValueError):
     status_code: ClassVar[int] = 400
     code: ClassVar[str] = ""
     retry_after: int | None = None
-    stored: ClassVar[bool] = False  # whether the request had its effect in spite of the error, so must not be repeated
+    stored: ClassVar[bool] = False  # whether the request had its effect although it failed, so must not be repeated
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)

@@ -23,8 +23,8 @@ from hub.common.storage.folder import may_pass
 
 logger = logging.getLogger(__name__)
 
-_REFERENCE = '{"$file":'  # the text of a value that is in a file begins with it
-_REFERENCE_LENGTH = 1000  # no reference is longer
+_REFERENCE = '{"$file":'  # the reference to a file begins with it
+_REFERENCE_LENGTH = 1000  # characters; no reference is longer
 FOLDER = "transcripts"  # in the storage of archives
 
 
@@ -80,7 +80,7 @@ class _NamesFiles(Protocol):
 
 
 class _Stored(str):
-    """Text as the column has it: of the value, or a reference to its file."""
+    """Text in the column: that of the value, or a reference to its file."""
 
     __slots__ = ()
 
@@ -225,10 +225,7 @@ def _name(reference: str) -> str:
 
 
 def move_into_rows(rows: models.QuerySet[models.Model], column: str) -> None:
-    """Store the values of *column* that are in files in the rows, as releases without files read them.
-
-    The files are left.
-    """
+    """Move the values of *column* from files into the rows, for releases that read no files. The files are kept."""
     annotated = rows.order_by().annotate(reference=_as_text(column)).filter(reference__startswith=_REFERENCE)
     for pk in list(annotated.values_list("pk", flat=True)):
         row = rows.only(column).get(pk=pk)
@@ -246,9 +243,9 @@ def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]
 
 
 def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: Mapping[str, object]) -> bool:
-    """Update *row*, if it is among *rows*, as `QuerySet.update` does, with large values in files.
+    """Update *row*, if it is among *rows*, as `QuerySet.update` does, but with large values in files.
 
-    Returns whether it was. The files of its earlier values are then deleted, and otherwise those that were written.
+    Return whether it was. The files of its earlier values are then deleted, and otherwise those that were written.
     Raises ContentUnavailable; nothing is then changed.
     """
     large = {field.name: field for field in _large_fields(type(row)) if field.name in changes}

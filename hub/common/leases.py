@@ -20,7 +20,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-_locks: dict[str, int] = {}  # the open lock files of this process, by owner
+_locks: dict[str, int] = {}  # owner -> open lock file, for the owners in this process
 
 
 class LeaseLost(Exception):
@@ -143,6 +143,7 @@ def expire(row: Leased, **changes: object) -> bool:
 
 
 def _end(row: Leased, condition: Q, changes: dict[str, object]) -> bool:
+    """End the lease of *row* if it meets *condition*, and apply *changes* in the same statement."""
     held = type(row)._default_manager.filter(condition, pk=row.pk)
     if not held.update(lease_owner="", lease_until=None, **changes):
         return False

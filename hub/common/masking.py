@@ -38,7 +38,7 @@ def _masked(value: _Value, forms: tuple[str, ...]) -> _Value:
 
 @lru_cache(maxsize=16)
 def _forms(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The texts under which *keys* may appear, the longest first."""
+    """Return the texts in which *keys* may appear: as they are, escaped or encoded; the longest first."""
     forms: set[str] = set()
     for given in keys:
         key = given.strip()
@@ -52,7 +52,10 @@ def _forms(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _base64_forms(key: bytes) -> set[str]:
-    """What is common to all base64 texts that contain *key*, such as the header of `user:key`, at each alignment."""
+    """Return the characters that all base64 texts with *key* have in common, such as a header of `user:key`.
+
+    A key begins at one of three positions within a group of three bytes, so there are three such texts.
+    """
     found = set()
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + key).decode()

@@ -18,7 +18,7 @@ class CannotWrite(UserError):
 
 def add_force_argument(parser: ArgumentParser) -> None:
     """Add the option --force, with which an export replaces existing files."""
-    parser.add_argument("--force", action="store_true", help="replace files that are there already")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 class Outputs:
@@ -78,6 +78,7 @@ class Outputs:
                     folder.rmdir()
 
     def _place(self) -> None:
+        """Move the finished files into place, and record them in `written`."""
         ready = {path: made for path, made in self._pending.items() if made.exists()}
         for path in ready:  # check all before the first is moved: another process may have created a file
             self._refuse(path)
@@ -88,11 +89,11 @@ class Outputs:
 
     def _refuse(self, path: Path) -> None:
         if str(path) == "-":
-            raise CannotWrite("`-` is not taken: an export appears whole or not at all. Name a file.")
+            raise CannotWrite("`-` is not supported: an export is written completely or not at all. Name a file.")
         if path.is_dir():
             raise CannotWrite(f"{path} is a folder; name a file in it.")
         if path.is_file() and not self.force:
-            raise CannotWrite(f"{path} is there already; --force replaces it.")
+            raise CannotWrite(f"{path} exists already; --force replaces it.")
 
 
 @contextmanager

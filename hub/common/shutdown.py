@@ -1,4 +1,4 @@
-"""Whether this Celery worker shuts down: one flag for all of its processes.
+"""Flag that says whether this Celery worker shuts down, shared by all of its processes.
 
 Celery reports a shutdown only in the main process of a worker. The memory of the flag is shared with the processes that
 it forks (pool `prefork`) and with its threads (pool `threads`), so tasks can hand their work back.

@@ -23,7 +23,7 @@ class _NoSpan:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Attribute] | None = None, *, own_trace: bool = False) -> Iterator[Span]:
-    """Record the block as a span, within the span that is open in this task or thread.
+    """Record the block as a span below the span that is open in this task or thread.
 
     own_trace: begin a new trace instead, linked to that span. An error that leaves the block is recorded and raised.
     """

@@ -42,6 +42,7 @@ class CaseMapper:
         return CaseData(**values, row=row)
 
     def _value(self, name: str, row: dict[str, JSON]) -> JSON:
+        """Return the value of the case field *name*: a column, or a rendered template. Raises ValueError."""
         if name not in self._fields:
             return row.get(name)
         source = self._fields[name]

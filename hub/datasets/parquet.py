@@ -16,7 +16,10 @@ _REFERENCE = 4  # bytes of a reference to a text
 
 
 def read_parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
-    """Rows of a parquet file. What a few bytes stand for by repetition is measured before it is unpacked_bytes."""
+    """Yield (number, row) of a parquet file, from 1. Raises DatasetError.
+
+    Encodings can repeat a value many times in a few bytes, so the unpacked size is computed before data is unpacked.
+    """
     import pyarrow as pa  # slow to import, and only this format needs it
     import pyarrow.parquet as pq
 

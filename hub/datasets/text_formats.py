@@ -40,6 +40,10 @@ _DECODER = json.JSONDecoder(parse_constant=_reject_constant)
 
 
 def read_jsonl(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
+    """Yield (line, row) of each line that is not empty; a wrong row is yielded as a DatasetError.
+
+    Raises DatasetError.
+    """
     for line, text in _text_lines(path, stream):
         if text.strip():
             try:
@@ -50,7 +54,7 @@ def read_jsonl(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
 
 
 def read_json(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
-    """Yield objects of an array, or successive objects, read in chunks."""
+    """Yield (line, row) of the objects of an array, or of successive objects, read in chunks. Raises DatasetError."""
     buffer = _JsonBuffer(path, stream)
     buffer.skip_space()
     array = buffer.take("[")
@@ -146,6 +150,7 @@ def _first_sentence(error: Exception) -> str:
 
 
 def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[tuple[int, object]]:
+    """Yield (line, row) of a .csv; *columns* names them if the file has no header. Errors as in `read_jsonl`."""
     csv.field_size_limit(MAX_ROW_BYTES)
     reader = csv.reader((text for _, text in _text_lines(path, stream)), strict=True)
     begins = 1

@@ -172,7 +172,7 @@ class CompiledEnvironment:
                     "code": self._hashes(code),
                 }
             )
-        # Left out if empty, so that digests of environments without packages do not change.
+        # An empty list is left out, so that digests of environments stored before `packages` existed stay the same.
         packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
         case_json = case.to_json() if reads_case else None
         return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})

@@ -174,7 +174,7 @@ class Episode:
         return self.environment.harness.can_reopen(self._context.options)
 
     async def save(self) -> None:
-        """Store what the harness has opened, as far as it can, so that another process can continue from the state."""
+        """Have the harness store what it has opened, if it can, so that another process can continue from the state."""
         if not self.done:
             self.state["harness"] = await self.environment.harness.save(self._current_context, self.state["harness"])
 

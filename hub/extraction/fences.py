@@ -28,7 +28,7 @@ class Fence:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBlock:
     """A block that is not closed yet."""
 
     mark: str
@@ -62,45 +62,45 @@ def split(text: str) -> tuple[list[Fence], str]:
     """
     blocks: list[Fence] = []
     outside: list[str] = []
-    current: _Open | None = None
+    current: _OpenBlock | None = None
     for line in text.splitlines():
         match = _FENCE.match(line)
         if current is None:
             one_line = _ONE_LINE.match(line)
             if match:
-                current = _opened(match)
+                current = _open_block(match)
             elif one_line:
                 blocks.append(Fence(one_line["language"].lower(), one_line["code"] + "\n"))
             else:
                 outside.append(line)
         elif match and _width(line) <= len(current.indent.expandtabs(4)) + 3 and current.closed_by(match):
-            _take(current, blocks)
+            _close_block(current, blocks)
             current = None
         elif match and match["mark"] == current.mark and _is_prose(match["info"]):
-            _take(current, blocks)
+            _close_block(current, blocks)
             current = None
             outside.append(match["info"])
         elif match and _begins_another(current, match):
-            _take(current, blocks)
-            current = _opened(match)
+            _close_block(current, blocks)
+            current = _open_block(match)
         elif not match and line.rstrip().endswith(current.mark) and line.count(current.mark[0]) == len(current.mark):
             current.lines.append(line.rstrip()[: -len(current.mark)])
-            _take(current, blocks)
+            _close_block(current, blocks)
             current = None
         else:
             current.lines.append(line)
     if current is not None:
-        _take(current, blocks, closed=False)
+        _close_block(current, blocks, closed=False)
     return blocks, "\n".join(outside)
 
 
-def _opened(match: re.Match[str]) -> _Open:
+def _open_block(match: re.Match[str]) -> _OpenBlock:
     info = match["info"].strip()
     word, _, rest = info.partition(" ")
     if _CODE.match(info):
         word, rest = "", info
     lines = [match["indent"] + rest] if _CODE.match(rest) else []
-    return _Open(match["mark"], match["indent"], language(word), lines)
+    return _OpenBlock(match["mark"], match["indent"], language(word), lines)
 
 
 def language(info: str) -> str:
@@ -119,13 +119,13 @@ def _is_prose(info: str) -> bool:
     return len(words) >= _PROSE_WORDS and not re.search(r"[={}:]", info) and not _CODE.search(info)
 
 
-def _begins_another(current: _Open, match: re.Match[str]) -> bool:
+def _begins_another(current: _OpenBlock, match: re.Match[str]) -> bool:
     info = match["info"].strip()
     near = _width(match["indent"] + "x") <= _width(current.indent + "x")
     return bool(info) and near and match["mark"] == current.mark and re.match(r"[\w{.]", info) is not None
 
 
-def _take(current: _Open, blocks: list[Fence], *, closed: bool = True) -> None:
+def _close_block(current: _OpenBlock, blocks: list[Fence], *, closed: bool = True) -> None:
     block = current.block(closed=closed)
     if block.language in _MARKDOWN:
         blocks += fences(block.text)

@@ -59,7 +59,7 @@ def complete_json(text: str) -> object | None:
     if start < 0:
         return None
     closing: _Closing | None = None
-    cuts: deque[tuple[int, _Closing]] = deque(maxlen=_MAX_CUTS)  # where a member ended, and the brackets to close there
+    cuts: deque[tuple[int, _Closing]] = deque(maxlen=_MAX_CUTS)  # ends of members, and the brackets to close there
     for match in _MARK.finditer(text, start):
         mark = match[0]
         if mark in ("{", "["):

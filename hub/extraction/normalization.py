@@ -7,7 +7,7 @@ _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"))
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _OPEN = rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
 _CLOSE = rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
-_MARKS = "<◁["  # the first characters of all these tags
+_MARKS = "<◁["  # all of these tags begin with one of these characters
 # A tag after a quotation mark is mentioned in code or prose, and does not begin reasoning.
 _OPENING = re.compile(rf"(?<![\"'`\\])(?:{_OPEN})", re.IGNORECASE)
 _CLOSING = re.compile(_CLOSE, re.IGNORECASE)

@@ -246,7 +246,7 @@ def _hashed(text: str) -> Iterator[Statement]:
 
 
 def strip_markup(text: str) -> str:
-    """Return *text* without emphasis, quotes, TeX markup and a final full stop."""
+    """Return *text* without emphasis, quotation marks, TeX markup and a final full stop."""
     text = text.strip()
     text = re.sub(r"^\\?\(|\\?\)$|^\$+|\$+$", "", text) if text.startswith(("\\(", "$")) else text
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|boldsymbol)\{([^{}]*)\}", r"\1", text)

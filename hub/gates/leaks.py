@@ -1,4 +1,4 @@
-"""Check for leaked answers: searches a case's files, and runs a probe in the sandbox in place of the model's code.
+"""Check for leaked answers: a search of the case's files, and a probe that runs in place of the model's code.
 
 The probe is submitted like any answer. It searches the files of its folder and of the folders that programs write to,
 and the objects of its process, for the expected answers. It stores these reversed, so that it does not find itself.

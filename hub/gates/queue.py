@@ -73,6 +73,6 @@ def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
 
 
 def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:
-    """Retry *request* once its lease lapses. With *counts* false the try is not counted (not the bundle's fault)."""
+    """Retry *request* once its lease lapses. *counts*: whether the try counts; False if the bundle is not at fault."""
     tries = request.tries if counts else request.tries - 1
     GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries)

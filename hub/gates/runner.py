@@ -29,7 +29,7 @@ from hub.protocols.messages import Message
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
 
-MAX_CASES = 2000  # of a large dataset, evenly spaced; the certificate has the number of cases that were checked
+MAX_CASES = 2000  # cases of a large dataset, evenly spaced; the certificate has the number of cases that were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
 MAX_STEPS = 64
 PROBED_CASES = 20
@@ -222,7 +222,7 @@ async def _in_parallel(work: Callable[[PreparedCase], Awaitable[None]], cases: I
             for _ in range(CONCURRENCY):
                 group.create_task(worker())
     except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None  # callers handle errors, not groups of them
+        raise failures.exceptions[0] from None  # callers expect the error itself, not an ExceptionGroup
 
 
 async def _case_gates(

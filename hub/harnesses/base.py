@@ -120,11 +120,17 @@ class Harness(ABC, Generic[OptionsT]):
         return
 
     async def settle(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
-        """Return the state that is scored: *state*, or what replaces it if something that it names was lost."""
+        """Return the state that is scored:
+
+        *state*, or a new one if something that it names, such as a box, was lost.
+        """
         return state
 
     async def save(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
-        """Return *state* after what it names was stored as well, so that another process can continue from it."""
+        """Store what *state* names, such as the files of a box.
+
+        Return a state from which another process can continue.
+        """
         return state
 
     async def reopen(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
@@ -176,7 +182,7 @@ class Harness(ABC, Generic[OptionsT]):
         return messages
 
     def dialogue(self, options: OptionsT, messages: list[Message]) -> list[Message]:
-        """Return *messages*, from any turn on, without user messages that the harness itself wrote."""
+        """Return *messages*, a transcript or its end, without user messages that the harness itself wrote."""
         return messages
 
     def static_tools(self, context: EpisodeContext[OptionsT]) -> list[Tool] | None:

@@ -32,8 +32,9 @@ def enclose_data(name: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredReply(Generic[Shape]):
-    """StructuredReply of a model. `answer` is None if no reply had the right shape; `problem` is then the reason.
+    """Reply of a model as a JSON object.
 
+    `answer` is None if no reply had the right shape; `problem` is then the reason.
     `replies` has the reply of each call, one or two. `problems` has the mistake of each invalid reply.
     """
 

@@ -37,7 +37,7 @@ class InstructionsOptions(ScorerOptions):
     @field_validator("kwargs", mode="before")
     @classmethod
     def _without_nulls(cls, value: object) -> object:
-        """Accept rows of tables: every mapping has every key, null if it does not apply; some are JSON text."""
+        """Accept rows of tables: JSON text, and mappings that have null for keys that do not apply."""
         items = value if isinstance(value, list) else [value]
         read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
         return [{k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item for item in read]
@@ -91,7 +91,7 @@ class Instructions(Scorer[InstructionsOptions]):
         followed, total = len(outcomes) - len(broken), len(outcomes)
         detail: dict[str, JSON] = {"instructions": outcomes, "followed": followed, "total": total}
         if not broken:
-            return Verdict(value=1.0, reason=_praise(total), detail=detail)
+            return Verdict(value=1.0, reason=_describe_success(total), detail=detail)
         reason = f"{len(broken)} of {total} instructions not followed. {'; '.join(broken)[:600]}."
         return Verdict(value=followed / total if options.partial else 0.0, reason=reason, detail=detail)
 
@@ -118,5 +118,5 @@ def variants(text: str) -> list[str]:
     return kept + [variant.replace("*", "") for variant in kept]
 
 
-def _praise(total: int) -> str:
+def _describe_success(total: int) -> str:
     return "The instruction is followed." if total == 1 else f"All {total} instructions are followed."

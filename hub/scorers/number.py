@@ -32,8 +32,8 @@ class NumberOptions(ScorerOptions):
 
 @lru_cache(maxsize=1024)
 def _of_target(text: str) -> extraction.Quantity | None:
-    # Wanted at least twice a case: by the options' check and by the score. A target may be a worked solution whose
-    # last sentence has several numbers.
+    # Read at least twice for each case: by the check of the options and by the score. A target may be a worked solution
+    # whose last sentence has several numbers.
     return extraction.quantity(text) or next(reversed(extraction.quantities(text)), None)
 
 

@@ -53,7 +53,7 @@ class ToolCalls(Scorer[ToolCallsOptions]):
         pairs = (in_order if options.order == "strict" else in_any_order)(wanted, made, folded=folded)
         reason = _problem(options, wanted, made, pairs)
         if not reason:
-            return Verdict(value=1.0, reason=_praise(len(wanted)), detail=detail)
+            return Verdict(value=1.0, reason=_describe_success(len(wanted)), detail=detail)
         counted = max(len(wanted), len(made)) if options.extra == "forbid" else len(wanted)
         value = len(pairs) / counted if options.partial and counted else 0.0
         return Verdict(value=value, reason=reason, detail={**detail, "right": len(pairs), "expected": len(wanted)})
@@ -64,7 +64,10 @@ def _calls(message: Message) -> list[ParsedCall]:
 
 
 def _plain(call: ParsedCall) -> dict[str, JSON]:
-    """A call as a report shows it. Arguments are text: a model may write NaN, which no JSON column takes."""
+    """Return a call as a report shows it.
+
+    Arguments are text, because a model may write NaN, which JSON columns reject.
+    """
     shown: dict[str, JSON] = {
         "name": call.name,
         "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)[:2000],
@@ -72,11 +75,14 @@ def _plain(call: ParsedCall) -> dict[str, JSON]:
     return {**shown, "problem": call.problem} if call.problem else shown
 
 
-Pairs = dict[int, int]  # which of the calls made (value) is which of the expected ones (key)
+Pairs = dict[int, int]  # number of the expected call -> number of the call that the model made
 
 
 def in_any_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, folded: bool) -> Pairs:
-    """The largest matching. Greedy would not do: one call may fit two expectations, and another only one of them."""
+    """Return the largest matching of expected calls with calls made, found by augmenting paths.
+
+    A greedy search is not enough: one call may fit two expectations, and another call only one of these.
+    """
     fits = [[j for j, call in enumerate(made) if not want.difference(call, folded=folded)] for want in wanted]
     taken: dict[int, int] = {}  # by call made
 
@@ -95,7 +101,7 @@ def in_any_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, fold
 
 
 def in_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, folded: bool) -> Pairs:
-    """The longest common subsequence: the most expected calls that were made in their order."""
+    """Return the matching of most expected calls that were made in their order: the longest common subsequence."""
     fits = [[not want.difference(call, folded=folded) for call in made] for want in wanted]
     longest = [[0] * (len(made) + 1) for _ in range(len(wanted) + 1)]
     for i in reversed(range(len(wanted))):
@@ -116,7 +122,7 @@ def in_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, folded: 
 
 
 def _problem(options: ToolCallsOptions, wanted: Sequence[Expected], made: Sequence[ParsedCall], pairs: Pairs) -> str:
-    """The first thing that is wrong, as a sentence; "" where nothing is."""
+    """Return the first mistake as a sentence; "" if there is none."""
     spare = [call for j, call in enumerate(made) if j not in pairs.values()]
     for i, want in enumerate(wanted):
         if i in pairs:
@@ -140,7 +146,7 @@ def _none_or_no_more(wanted: Sequence[Expected]) -> str:
     return "no further call was" if wanted else "no call was"
 
 
-def _praise(count: int) -> str:
+def _describe_success(count: int) -> str:
     if not count:
         return "No call was expected, and none was made."
     return "The call is as expected." if count == 1 else f"All {count} calls are as expected."

@@ -105,7 +105,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
                     False,
                     f"The artifacts have more than {options.artifacts_mb} MB or too many files; none were checked.",
                 )
-            # What the model left decides whether it can be copied. A copy that fails is its fault, not the machine's.
+            # The model's files decide whether they can be copied. A failed copy counts as wrong, not as errored.
             except WorkspaceError as error:
                 return Verdict.of(False, f"The artifacts cannot be copied: {error}.")
             return await self._check(options, submission, world, artifacts, engine)
@@ -120,6 +120,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         artifacts: Artifacts,
         engine: WorkspaceEngine,
     ) -> Verdict:
+        """Open a box with *artifacts*, run the script in it and return its verdict."""
         limits = cast(dict[str, float], world["limits"])
         life = math.ceil(options.timeout_s) + 300
         spec = BoxSpec(
@@ -129,7 +130,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             limits=BoxLimits(**{**limits, "episode_s": life}),  # type: ignore[arg-type]
             owner=owner(),
             verify=True,
-            # The whole work folder as an artifact has everything, also what the agent removed.
+            # If the whole work folder is an artifact, it is not filled from the image, which still has files that the
+            # agent removed.
             seeded=world.get("built", False) and world["workdir"] not in world["artifacts"],
         )
         try:

@@ -59,7 +59,7 @@ class CompiledTemplate:
         self._template = None if expression else env.from_string(source)
 
     def render(self, variables: Mapping[str, object]) -> object:
-        """The text, or the value of a lone expression. Filters may raise any error."""
+        """Return the text, or the value of a lone expression. Filters may raise any error."""
         if self._expression is not None:
             value = self._expression(variables)
             if isinstance(value, StrictUndefined):

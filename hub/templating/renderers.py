@@ -31,7 +31,7 @@ Key = tuple[str, ...]
 
 
 class TemplatesUnavailable(SandboxUnavailable):
-    """Templates cannot be rendered here now. Neither the bundle nor the model is to blame."""
+    """Templates cannot be rendered on this machine at the moment. Neither the bundle nor the model is at fault."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"Templates of bundles cannot be rendered here: {reason}")
@@ -45,7 +45,7 @@ class ItemError(Exception):
         self.kind, self.pick = kind, pick
 
 
-class _Lost(Exception):
+class _RendererLost(Exception):
     """The renderer has ended or broken the protocol."""
 
 
@@ -60,21 +60,22 @@ class _RendererProcess:
         try:
             self._channel.sendall(worker.SIZE.pack(len(data)) + data)
         except OSError as error:
-            raise _Lost(str(error)) from None
+            raise _RendererLost(str(error)) from None
 
     def receive(self) -> dict[str, object]:
         size = worker.SIZE.unpack(self._read(worker.SIZE.size))[0]
         if size > _MAX_ANSWER:
-            raise _Lost("an answer that is too long")
+            raise _RendererLost("an answer that is too long")
         try:
             message = json.loads(self._read(size))
         except (ValueError, RecursionError) as error:
-            raise _Lost(f"an answer that is not JSON: {error}") from None
+            raise _RendererLost(f"an answer that is not JSON: {error}") from None
         if not isinstance(message, dict):
-            raise _Lost("an answer of the wrong form")
+            raise _RendererLost("an answer of the wrong form")
         return message
 
     def _read(self, size: int) -> bytes:
+        """Read exactly *size* bytes. Raises TimeoutError, and _RendererLost if the process ends."""
         data = bytearray()
         while len(data) < size:
             try:
@@ -82,9 +83,9 @@ class _RendererProcess:
             except TimeoutError:
                 raise
             except OSError as error:
-                raise _Lost(str(error)) from None
+                raise _RendererLost(str(error)) from None
             if not piece:
-                raise _Lost("it ended")
+                raise _RendererLost("it ended")
             data += piece
         return bytes(data)
 
@@ -106,7 +107,7 @@ class Renderers:
         self._idle: list[tuple[Key, _RendererProcess]] = []  # the one used last at the end
 
     def _forget(self) -> None:
-        """In a forked child: the processes are the parent's."""
+        """Give up the renderers in a forked child, because they belong to the parent."""
         idle, control, process = self._idle, self._control, self._process
         self._start_over()
         for _, renderer in idle:
@@ -117,7 +118,7 @@ class Renderers:
             process.returncode = 0  # not this process's child; keeps Popen from waiting for it
 
     def close(self) -> None:
-        """End all of them. The next rendering starts new ones."""
+        """End all renderers. The next rendering starts new ones."""
         with self._lock:
             for _, renderer in self._idle:
                 renderer.close()
@@ -127,7 +128,7 @@ class Renderers:
     # ---- rendering ---------------------------------------------------------------------------------------------------
 
     def render(self, items: Sequence[tuple[Key, Mapping[str, object]]]) -> list[list[object] | ItemError]:
-        """The values of each item's templates for its variables, in order. Raises TemplatesUnavailable."""
+        """Return the values of each item's templates for its variables, in order. Raises TemplatesUnavailable."""
         results: list[list[object] | ItemError] = []
         key = tuple(dict.fromkeys(source for sources, _ in items for source in sources))
         numbers = {source: i for i, source in enumerate(key)}
@@ -145,7 +146,10 @@ class Renderers:
         return results
 
     def _batch(self, key: Key, items: Sequence[bytes], counts: Sequence[int]) -> list[list[object] | ItemError]:
-        """The results of *items*, or of those up to one that ended its renderer; *counts* are their templates'."""
+        """Return the results of *items*, or of those up to one that ended its renderer.
+
+        *counts*: templates of each item.
+        """
         renderer = self._lease(key)
         results: list[list[object] | ItemError] = []
         keep = False
@@ -157,10 +161,10 @@ class Renderers:
             keep = True
         except TimeoutError:
             raise TemplatesUnavailable(f"the renderer did not answer within {_PATIENCE_S:g} s.") from None
-        except _Lost as error:
+        except _RendererLost as error:
             status = self._end(renderer)
             keep = True  # ended already
-            results.append(_explained(status, str(error)))
+            results.append(_find_cause(status, str(error)))
             return results
         finally:
             if not keep:
@@ -207,7 +211,7 @@ class Renderers:
         renderer = _RendererProcess(pid, ours)
         try:
             greeting = renderer.receive()
-        except (_Lost, TimeoutError) as error:
+        except (_RendererLost, TimeoutError) as error:
             self._end(renderer)
             raise TemplatesUnavailable(f"a renderer did not start ({error}).") from None
         problem = greeting.get("problem")
@@ -222,7 +226,7 @@ class Renderers:
         return renderer
 
     def _end(self, renderer: _RendererProcess) -> int:
-        """The wait status of a renderer; -1 if it had to be killed or is not known."""
+        """End a renderer and return its wait status; -1 if it had to be killed or is not known."""
         renderer.close()
         with self._lock:
             if self._control is None:
@@ -271,18 +275,21 @@ def _json(value: object) -> bytes:
 
 
 def _result(message: Mapping[str, object], count: int) -> list[object] | ItemError:
-    """Raises _Lost for what is not an answer."""
+    """Return the values or the error in *message*. Raises _RendererLost if it has neither."""
     values, error = message.get("values"), message.get("error")
     if isinstance(values, list) and len(values) == count:
         return values
     pick = message.get("pick")
     if isinstance(error, str) and isinstance(pick, int) and 0 <= pick < max(count, 1):
         return ItemError(error, str(message.get("message")), pick)
-    raise _Lost("an answer of the wrong form")
+    raise _RendererLost("an answer of the wrong form")
 
 
-def _explained(status: int, reason: str) -> ItemError:
-    """The error of the item that a renderer ended under. Raises TemplatesUnavailable if it was ended from outside."""
+def _find_cause(status: int, reason: str) -> ItemError:
+    """Return the error of the item during which a renderer ended.
+
+    Raises TemplatesUnavailable if it was killed from outside.
+    """
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
         raise TemplatesUnavailable("the renderer was killed, perhaps because the machine has no memory left.")
     if status == -1:

@@ -106,7 +106,7 @@ def render(value: object, variables: Mapping[str, object]) -> object:
 
 def render_many(jobs: Sequence[Job]) -> list[object | RenderError]:
     """Render each job; a failed one gives its RenderError. Faster than rendering one at a time."""
-    drafts = [_Draft(value, variables) for value, variables in jobs]
+    drafts = [_Rendering(value, variables) for value, variables in jobs]
     waiting = [draft for draft in drafts if draft.error is None and draft.waiting]
     if waiting:
         found = RENDERERS.render([draft.item() for draft in waiting])
@@ -115,8 +115,8 @@ def render_many(jobs: Sequence[Job]) -> list[object | RenderError]:
     return [draft.result() for draft in drafts]
 
 
-class _Draft:
-    """Job with the values of its templates in order; some may wait for a renderer."""
+class _Rendering:
+    """Rendering of one job: the values of its templates in order, some of which may still wait for a renderer."""
 
     def __init__(self, value: object, variables: Mapping[str, object]) -> None:
         self._value, self._variables = value, variables

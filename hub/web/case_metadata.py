@@ -38,7 +38,10 @@ class MetadataColumn:
 
 
 def metadata_columns(version: EnvironmentVersion) -> list[MetadataColumn]:
-    """Return the keys that most cases of *version* have, in alphabetical order: PostgreSQL keeps no other."""
+    """Return the keys that most cases of *version* have.
+
+    They are in alphabetical order, which is the same on every database.
+    """
     positions = range(0, version.case_count, max(1, version.case_count // SAMPLE))
     sample = Case.objects.filter(version=version, position__in=list(positions)).order_by("position")
     values: dict[str, dict[str, None]] = {}

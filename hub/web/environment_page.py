@@ -1,4 +1,4 @@
-"""What all pages of an environment show above their tabs: its state, and what the user may do."""
+"""Context that all pages of an environment share: its state, and what the user may do."""
 
 from typing import Literal
 

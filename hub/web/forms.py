@@ -13,7 +13,7 @@ from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
 from hub.web.team_field import OwnedFilter, add_team_field
 
-MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that cannot be compressed is as large as its content
+MAX_UPLOAD = MAX_UNPACKED  # bytes; the archive of a bundle that cannot be compressed is as large as its content
 
 
 class CatalogueForm(OwnedFilter):

@@ -1,1 +1,1 @@
-"""What settings.py is made of: environment variables, and the settings of one subject in each module."""
+"""Parts of settings.py: access to environment variables, and in each other module the settings of one subject."""

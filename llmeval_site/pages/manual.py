@@ -1,6 +1,6 @@
 """The manual: the project's docs/ as pages below /docs/, under the names of their files, so that their links work.
 
-The texts are those of the product, so unlike texts of models (hub/web/reading) their links and images are kept.
+The texts are part of the product. Unlike in texts of models (hub/web/reading), links and images are kept.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Webhooks: requests that tell programs of users about the end of a run."""
+"""Webhooks: HTTP requests that inform users' programs of the end of a run."""

@@ -16,7 +16,7 @@ from preferences.models import Preference
 from preferences.selectors import case_has_accepted_defect, current_preferences, with_related_objects
 from runs.exports.protocol import ExportError, Row, export_items, json_line, write_json_lines
 
-_FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a name that ends so is no folder
+_FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a path with one of these is a file
 _CHUNK = 500  # preferences with all their texts in memory at a time
 
 

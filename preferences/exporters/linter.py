@@ -16,13 +16,13 @@ from preferences.precedence import with_highest_precedence
 from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
-_BY_CHANCE = 0.05  # a careful reviewer fails so many checks with a lower probability than this
+_BY_CHANCE = 0.05  # a careful reviewer would fail as many checks with a lower probability
 Checks = tuple[int, int]  # of a reviewer: how many attention checks were failed, of how many
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
 HELD_OUT = "of a held-out environment"
 IDENTICAL = "identical sides"
-INATTENTIVE = "of a reviewer who accepted wrong suggestions seeded as checks"
+INATTENTIVE = "of a reviewer who accepted wrong suggestions of attention checks"
 AGAINST_TESTS = "contradicts execution, and no defect of the tests was filed"
 DEFECT_REJECTED = "contradicts execution, and the defect report about the tests was rejected"
 DEFECT_OPEN = "of a pair whose tests are disputed by an open defect report"

@@ -1,4 +1,4 @@
-"""Report of an export of preferences: counts, the linter's result, and where the rows come from."""
+"""Report of an export of preferences: counts, the linter's result, and the sources of the rows."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 Preferences are append-only, so figures are current until the next preference is recorded or the next defect resolved.
 Figures that take long to compute are shown for up to ten minutes after that, with the time of their computation. A
-periodic task computes those anew that somebody looked at in the last hour.
+periodic task computes figures again if somebody has looked at them in the last hour.
 """
 
 import time
@@ -39,7 +39,7 @@ SLOW_S = 0.5  # figures that take longer to compute may be shown for KEEP after 
 KEEP = timedelta(minutes=10)
 USED = timedelta(hours=1)  # figures that nobody looked at for longer are not refreshed
 UNUSED = timedelta(days=1)  # figures that nobody looked at for longer are deleted
-_USED_STEP = timedelta(minutes=5)  # so that not every request writes
+_USED_STEP = timedelta(minutes=5)  # of storing the time of the last look, so that not every request writes
 
 Viewer = User | AnonymousUser
 F = TypeVar("F")
@@ -138,7 +138,7 @@ def _may_be_shown(row: InsightResult, now: datetime) -> bool:
 
 
 def _state() -> str:
-    """Return what changes whenever a preference is recorded or a defect resolved."""
+    """Return a text that changes whenever a preference is recorded or a defect is resolved."""
     newest = Preference.objects.aggregate(newest=Max("id"))["newest"]
     resolved = CaseDefect.objects.aggregate(latest=Max("resolved_at"))["latest"]
     return f"{newest} {resolved}"

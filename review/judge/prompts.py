@@ -62,7 +62,7 @@ def prompt(pair: PairForJudge, a: ResponseForJudge, b: ResponseForJudge) -> list
 
 
 def written(messages: Sequence[Message]) -> str:
-    """Return messages as text, under their roles if there are several, with tool calls as names and arguments."""
+    """Return messages as text. If there are several, each is headed by its role. Tool calls are names and arguments."""
     blocks = []
     for message in messages:
         lines = [text_of(message)] if text_of(message) else []

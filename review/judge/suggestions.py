@@ -59,6 +59,7 @@ class ShownSuggestion:
 
 
 def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
+    """Return the attention check that was shown for the assignment, or None."""
     return AttentionCheck.objects.filter(assignment=assignment).first()
 
 
@@ -75,7 +76,8 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     issues = [ShownIssue.of(issue, suggestion) for issue in suggestion.issues.select_related("category")]
     check = attention_check_of(assignment)
     if check is not None:
-        # The judge's critique with the sides exchanged argues for the wrong verdict in the style of other suggestions.
+        # The judge's own critique, with the sides exchanged, argues for the wrong verdict and reads like other
+        # suggestions.
         return ShownSuggestion(
             check.wrong_verdict,
             suggestion.confidence,

@@ -27,7 +27,7 @@ LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
 CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
 _FRESH = timedelta(minutes=1)  # younger leases are not renewed: most pages are opened right after the claim
-_MAX_CLAIMS = 50  # each one that is lost was won by another reviewer
+_MAX_CLAIMS = 50  # attempts to claim a pair; each that fails was won by another reviewer
 _MAX_RELEASED = 100
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
@@ -114,7 +114,7 @@ def _claim_free_slot(pair: Pair, user: User) -> Assignment | None:
             slot = next(number for number in range(pair.overlap) if number not in used)
             earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
             return _reopen_assignment(earlier, slot) if earlier is not None else _create_assignment(pair, user, slot)
-    except IntegrityError:  # the same reviewer in two windows: one of them got the slot
+    except IntegrityError:  # the same reviewer claimed the pair in another window
         return Assignment.objects.filter(pair=pair, reviewer=user, state=OPEN).first()
 
 

@@ -35,8 +35,8 @@ def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
 def first_waiting_pair(user: User, *, run: int | None = None, among: int = 1) -> Pair | None:
     """Return the next pair of the queue for *user*, or None if no pair waits for them.
 
-    among: choose one of so many next pairs of its run at random, so that reviewers who claim at the same moment do not
-    all try the same one.
+    among: number of the next pairs of a run from which one is drawn at random, so that reviewers who claim at the same
+    moment do not all try the same pair.
     """
     waiting = next_pair_by_run(user, run=run).values()
     pair = Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None

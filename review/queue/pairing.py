@@ -13,7 +13,7 @@ Across = Literal["models", "attempts", "both"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class PairableResponse:
     """Scored response that can be paired. `text` is a digest of its text; responses with equal text are not paired."""
 
     id: int
@@ -25,11 +25,11 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidatePair:
+class SelectedPair:
     """Two responses, the one of the earlier model or attempt first, and their position in the queue."""
 
-    first: Candidate
-    second: Candidate
+    first: PairableResponse
+    second: PairableResponse
     position: int
 
     @property
@@ -50,20 +50,21 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 
 def select_pairs(
-    candidates: Iterable[Candidate], *, policy: Policy = "all", across: Across = "models", seed: int = 0
-) -> list[CandidatePair]:
-    """Return all pairs selected by *policy*, in an order drawn from *seed*. The first N are a random sample of size N.
+    responses: Iterable[PairableResponse], *, policy: Policy = "all", across: Across = "models", seed: int = 0
+) -> list[SelectedPair]:
+    """Return all pairs selected by *policy*, in an order drawn from *seed*.
 
+    The first N pairs, for any N, are a random sample of all pairs.
     Across models, attempt i is paired with attempt i. Across attempts, attempts of the same model are paired.
     """
-    by_case: dict[int, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        by_case[candidate.case].append(candidate)
+    by_case: dict[int, list[PairableResponse]] = defaultdict(list)
+    for response in responses:
+        by_case[response.case].append(response)
     found = [
         pair
         for group in by_case.values()
         for a, b in _comparable_pairs(sorted(group, key=lambda c: (c.model, c.attempt)), across)
-        if a.text != b.text and (pair := CandidatePair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
+        if a.text != b.text and (pair := SelectedPair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
     ]
     return sorted(found, key=lambda pair: (pair.position, pair.first.id, pair.second.id))
 
@@ -75,14 +76,16 @@ def max_pair_count(models: int, attempts: int, cases: int, across: Across) -> in
     return cases * {"models": between, "attempts": within, "both": between + within}[across]
 
 
-def _comparable_pairs(group: list[Candidate], across: Across) -> Iterator[tuple[Candidate, Candidate]]:
+def _comparable_pairs(
+    group: list[PairableResponse], across: Across
+) -> Iterator[tuple[PairableResponse, PairableResponse]]:
     for a, b in combinations(group, 2):
         same_model = a.model == b.model
         if (same_model and across != "models") or (not same_model and a.attempt == b.attempt and across != "attempts"):
             yield a, b
 
 
-def _sort_position(seed: int, a: Candidate, b: Candidate) -> int:
+def _sort_position(seed: int, a: PairableResponse, b: PairableResponse) -> int:
     """Return a 62-bit number that depends only on the seed and the pair, not on other pairs of the run."""
     raw = hashlib.sha256(f"{seed}/{a.case}/{a.model}#{a.attempt}/{b.model}#{b.attempt}".encode()).digest()
     return int.from_bytes(raw[:8], "big") >> 2

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from runs.charts.svg import WIDTH, Chart, Drawing, Scale, horizontal_axis, shorten, text_width, ticks
 
-ROWS = 40  # drawn at most; the table behind a chart has all
+ROWS = 40  # rows that are drawn; the table of the chart has all
 COLOURS = 8
 _LABEL = 30  # characters
 

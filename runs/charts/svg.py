@@ -39,13 +39,14 @@ class Scale:
 
 @dataclass(slots=True)
 class Drawing:
-    """SVG elements in the order in which they are drawn."""
+    """SVG elements in the order in which they are drawn. Coordinates and sizes are in pixels, from the upper left."""
 
     width: int
     height: int
     parts: list[SafeString] = field(default_factory=list)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        """Add a line from (x1, y1) to (x2, y2) with the class *kind*."""
         self.parts.append(
             format_html('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>', kind, *map(_n, (x1, y1, x2, y2)))
         )

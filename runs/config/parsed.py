@@ -10,7 +10,7 @@ from hub.common.problems import Problem
 from runs.config.schema import EnvironmentRef, RunConfig
 from runs.config_source import ConfigSource
 
-_MAX_ALIKE = 3  # problems that are listed of those with the same message
+_MAX_ALIKE = 3  # of the problems with the same message, this many are listed
 
 AddProblem = Callable[[yaml_source.Path, str], None]
 

@@ -21,7 +21,7 @@ from runs.config_source import ConfigSource
 from runs.providers.registry import PROVIDERS
 from runs.stages import StageConfig, stage, stages
 
-# Keys of stages that an installation may lack. They are reported with the reason rather than ignored.
+# Keys of stages that may be missing from an installation. A config with such a key gets an error with the reason.
 _KNOWN_STAGES = {
     "judge": "pre-review by a judge model",
     "review": "pairs for human review",

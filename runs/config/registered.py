@@ -1,7 +1,8 @@
 """Configs from the web and REST. They may name only registered models and environments of the hub.
 
-Where a config on the command line describes a model, such a config has the name of a registered model: in `models`, in
-`roles`, and in the `model` of a stage. Paths, endpoints, providers, `${...}` and names of variables are rejected.
+In the places where a config on the command line describes a model, such a config has the name of a registered model: in
+`models`, in `roles`, and in the `model` of a stage. Paths, endpoints, providers, `${...}` and names of variables are
+rejected.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +59,7 @@ def _placeholder(path: yaml_source.Path) -> dict[str, object]:
 
 
 def _check_environments(value: object, user: User, add_problem: AddProblem) -> set[int]:
-    """Check that *user* may see every environment, and that none is a path. Returns the numbers of the others."""
+    """Check that *user* may see every environment, and that none is a path. Return the indexes of those that fail."""
     invalid: set[int] = set()
     if not isinstance(value, list):
         return invalid  # `read_config` reports the problem

@@ -169,6 +169,7 @@ def _find_environments(parsed: ParsedConfig) -> list[SelectedEnvironment]:
 
 
 def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
+    """Return the environment that *ref* names, with its selected cases."""
     if ref.path is not None:
         return _find_bundle(parsed, ref, ref.path)
     version = get_version(ref.slug, ref.version)

@@ -29,12 +29,13 @@ class Checkpoints:
         return await self._reader.run(_find, missing.model.row.pk, missing.case.pk, missing.attempt)
 
     async def store(self, missing: MissingResponse, episode: Episode, totals: ResponseTotals) -> None:
+        """Store the state of an episode after a turn, in the place of the one before."""
         row = EpisodeCheckpoint(
             run_environment_id=missing.environment.row.pk,
             run_model_id=missing.model.row.pk,
             case_id=missing.case.pk,
             attempt=missing.attempt,
-            state=storable(deepcopy(episode.state)),  # the episode goes on while it is written
+            state=storable(deepcopy(episode.state)),  # the episode continues while it is written
             totals=storable(totals_json(totals)),
         )
         await self._writer.put(StoredTurn(row, shard_id=missing.block.shard_id))
@@ -46,10 +47,12 @@ def response_folder(run_model_id: int, case_id: int, attempt: int) -> str:
 
 
 def snapshot_folder(missing: MissingResponse) -> str:
+    """Return the folder of a missing response's episode in the storage of snapshots."""
     return response_folder(missing.model.row.pk, missing.case.pk, missing.attempt)
 
 
 def totals_json(totals: ResponseTotals) -> dict[str, JSON]:
+    """Return *totals* as JSON, to be stored with a checkpoint."""
     last = totals.last
     return {
         "seconds_left": totals.seconds_left,

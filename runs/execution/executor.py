@@ -58,14 +58,14 @@ class Executor:
         self._finish_within_s = 0.0
         self._fault: SandboxUnreachable | None = None
         self._sandbox_check = asyncio.Lock()
-        self._reported_as_stopped: set[int] = set()  # RunModel ids of the models that are reported as stopped
+        self._reported_as_stopped: set[int] = set()  # ids of the RunModels that are reported as stopped
         # Twice the requests in flight: while half of the episodes wait for a model, the others are scored or stored.
         self._window = 2 * plan.concurrency
 
     def stop(self, finish_within_s: float = 0.0) -> None:
         """Start nothing new, and cancel what is in flight. Safe to call from a signal handler of the loop.
 
-        finish_within_s: how long calls in flight may still take, so that their replies are stored.
+        finish_within_s: seconds that calls in flight may still take, so that their replies are stored.
         """
         self._finish_within_s = finish_within_s
         self._model_client.stop_calling()
@@ -73,6 +73,7 @@ class Executor:
 
     @property
     def stopping(self) -> bool:
+        """Whether the execution starts nothing new."""
         return self._stopping.is_set()
 
     async def execute(self) -> None:

@@ -1,4 +1,4 @@
-"""Infrastructure faults: a service that the run needs does not work at the moment, and the run is tried again later."""
+"""Infrastructure faults: a service that a run needs does not work at the moment, so the run is retried later."""
 
 import logging
 import random

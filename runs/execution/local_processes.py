@@ -57,7 +57,7 @@ class LocalProcesses:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Let the processes start nothing more, store what is in flight and end."""
+        """Tell the processes to start nothing more, to store the responses in flight and to end."""
         for process in self._processes:
             if process.stdin is not None and not process.stdin.closed:
                 try:

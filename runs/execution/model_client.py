@@ -25,9 +25,11 @@ class CallCache(Protocol):
     nothing if another one paid for it. `put` may return before the row is written.
     """
 
-    async def get(self, key: str, run_model_id: int) -> Reply | None: ...
+    async def get(self, key: str, run_model_id: int) -> Reply | None:
+        """Return the stored reply, or None."""
 
-    async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None: ...
+    async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None:
+        """Store *reply*, which the RunModel *run_model_id* paid for."""
 
 
 class CallsStopped(Exception):
@@ -50,6 +52,7 @@ class ResponseTotals:
     last: Reply | None = None
 
     def add(self, key: CallKey, reply: Reply) -> None:
+        """Count the tokens, cost and time of a reply."""
         if key.role:
             self.role_cost_usd = total_cost([self.role_cost_usd, reply.cost_usd])
             return
@@ -61,7 +64,7 @@ class ResponseTotals:
             self.seconds_left -= reply.latency_ms / 1000
 
     def took(self, milliseconds: float) -> None:
-        """Count the time that the environment's own code took."""
+        """Subtract the time that the environment's own code took from the time that is left."""
         self.seconds_left -= milliseconds / 1000
 
 
@@ -103,6 +106,7 @@ class ModelClient:
             await asyncio.wait_for(self._idle.wait(), within_s)
 
     def for_response(self, totals: ResponseTotals) -> "ResponseModelClient":
+        """Return the callable that calls models for one response, and counts its calls in *totals*."""
         return ResponseModelClient(self, totals)
 
     async def __call__(
@@ -178,7 +182,7 @@ class ModelClient:
             except ModelError as error:
                 masked = ModelError(error.kind, mask(str(error)), fatal=error.fatal)
                 if not connection.provider.live:
-                    raise masked from None  # a recording that is missing concerns its case alone
+                    raise masked from None  # a missing recording is an error of its case only; the model is not stopped
                 raise connection.failed(masked) from None
             sent.tokens = reply.usage.input + reply.usage.output
         reply = replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason))

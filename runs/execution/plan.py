@@ -11,13 +11,16 @@ from runs.models import Response, RunEnvironment, RunModel
 
 
 class Listener(Protocol):
-    """Receives finished responses, models that are stopped and waiting after faults, for example to show them."""
+    """Object that an execution informs of finished responses, stopped models and delays, for example to show them."""
 
-    def response_finished(self, response: Response) -> None: ...
+    def response_finished(self, response: Response) -> None:
+        """Called after each episode, before its response is stored."""
 
-    def model_stopped(self, label: str, reason: str) -> None: ...
+    def model_stopped(self, label: str, reason: str) -> None:
+        """Called once for each model that is not called any more."""
 
-    def run_delayed(self, reason: str, seconds: float) -> None: ...
+    def run_delayed(self, reason: str, seconds: float) -> None:
+        """Called if an infrastructure fault delays the run by *seconds*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ _WORKED_S = 60.0  # after a try that lasted this long, the time for retries star
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOptions:
-    """How a process executes a run.
+    """Options of one process that executes a run.
 
     use_cache: take replies from the cache. signals: Ctrl-C and SIGTERM interrupt the run (main thread only). stopping:
     is called several times a second; if it returns True, as in a worker that shuts down, the run returns to the queue.
@@ -97,7 +97,7 @@ def execute_run(
                 retry_if_disconnected(_store_end, run, Status.CANCELLED, STORED_IS_KEPT, owner)
                 break
     except LeaseLost:
-        raise  # only the new holder of the lease may store a status
+        raise  # only the process that now holds the lease may store a status
     except SystemExit:
         raise  # this process was ended by a signal; another one continues the run, as after a kill
     except BaseException as error:

@@ -88,6 +88,7 @@ def _waiting(party: str) -> QuerySet[Shard]:
 
 
 def _take(shards: QuerySet[Shard], owner: str, *, check_budget: bool = False) -> Shard | None:
+    """Take the lease of the first of the shards that can be taken; None if there is none."""
     for shard in shards.filter(leases.free()).select_related("run__team")[:_CANDIDATES]:
         if (not check_budget or _has_budget(shard.run)) and _take_lease(shard, owner):
             return shard

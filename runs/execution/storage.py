@@ -144,6 +144,7 @@ class Reader(_DatabaseThread):
         self._lookup: asyncio.Task[None] | None = None
 
     async def cached(self, key: str) -> StoredCall | None:
+        """Return the cached call with this key, or None."""
         future = self._wanted.get(key)
         if future is None:
             future = self._wanted[key] = asyncio.get_running_loop().create_future()
@@ -153,7 +154,7 @@ class Reader(_DatabaseThread):
 
     async def _answer(self) -> None:
         while self._wanted:
-            await asyncio.sleep(0)  # let everything that is ready in this turn of the loop join the query
+            await asyncio.sleep(0)  # all calls that are ready in this turn of the event loop share one query
             wanted, self._wanted = self._wanted, {}
             try:
                 found = await self.run(_find_calls, list(wanted))
@@ -161,7 +162,7 @@ class Reader(_DatabaseThread):
                 for future in wanted.values():
                     if not future.done():
                         future.set_exception(error)
-                        future.exception()  # asyncio logs it otherwise if those who asked were cancelled
+                        future.exception()  # asyncio would log the error if all callers were cancelled
                 continue
             for key, future in wanted.items():
                 if not future.done():
@@ -211,6 +212,7 @@ class Writer(_DatabaseThread):
         await self._queue.put(item)
 
     async def put_stopped(self, run_model_id: int, reason: str) -> None:
+        """Store why a model of the run is not called any more."""
         await self.put(_StoppedModel(run_model_id, reason))
 
     async def flush(self) -> None:
@@ -220,6 +222,7 @@ class Writer(_DatabaseThread):
             raise self._error
 
     async def close(self) -> None:
+        """Store everything added so far, then end the thread."""
         await self._queue.join()
         self._task.cancel()
         with suppress(asyncio.CancelledError):
@@ -227,6 +230,7 @@ class Writer(_DatabaseThread):
         await super().close()
 
     async def _write(self) -> None:
+        """Store the added items in batches until the task is cancelled."""
         while True:
             batch = [await self._queue.get()]
             if self._queue.qsize() < _BATCH:

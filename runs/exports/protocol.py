@@ -1,4 +1,4 @@
-"""Export protocol of failures, rollouts, recordings and preferences: formats, rows, counts of what is left out."""
+"""Protocol of all exports (failures, rollouts, recordings, preferences): formats, rows, counts of left-out items."""
 
 import json
 from abc import ABC, abstractmethod

@@ -18,8 +18,8 @@ class Budget:
     """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
 
     spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
-    first without token counts; a run with a limit stops after it. quota: the quota of the team that limits it, too, in
-    words. refusal: why the team may spend no more.
+    first without token counts; a run with a limit stops after it. quota: the quota of the team, which limits the run
+    too, in words. refusal: why the team may spend no more.
     """
 
     limit: float | None = None
@@ -44,6 +44,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
+        """Whether the budget does not allow another call."""
         return self.limit is not None and (self.unmetered != "" or self.spent >= self.limit)
 
     async def may_spend(self) -> bool:
@@ -51,8 +52,8 @@ class Budget:
         return not self.exhausted
 
     @property
-    def kept(self) -> str:
-        """What limits the run, and a reply of unknown cost would break; "" if nothing."""
+    def limit_in_words(self) -> str:
+        """The limit that a reply of unknown cost would break, in words; "" without a limit."""
         return self.quota if self.limit is None else f"the budget of ${self.limit:,.2f}"
 
     @property
@@ -62,16 +63,19 @@ class Budget:
             without = "" if self.limit is None else ", or start a run without limits.budget_usd"
             return (
                 f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
-                f"and {self.kept} cannot be kept. Have the endpoint report usage and resume{without}."
+                f"and {self.limit_in_words} cannot be kept. Have the endpoint report usage and resume{without}."
             )
         if self.refusal:
             return f"Stopped: {self.refusal}"
-        return f"Stopped: ${self.spent:,.4f} of {self.kept} is spent."
+        return f"Stopped: ${self.spent:,.4f} of {self.limit_in_words} is spent."
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part of a budget in USD, 0 if nothing is left. refusal: why, unless the run's own budget is spent."""
+    """Part of a budget in USD; 0 if nothing is left.
+
+    refusal: why nothing is left; "" if the run's own budget is spent.
+    """
 
     usd: float
     refusal: str = ""
@@ -92,18 +96,20 @@ class SharedBudget(Budget):
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def add(self, label: str, cost: float | None) -> None:
+        """Count a call of the model *label*, also in what this process has spent."""
         Budget.add(self, label, cost)
         self.own += cost or 0.0
 
     @property
     def exhausted(self) -> bool:
-        return self.refused or (self.unmetered != "" and self.kept != "")
+        return self.refused or (self.unmetered != "" and self.limit_in_words != "")
 
     def restart(self) -> None:
         """Ask for further parts again, because the budget was not used up."""
         self.granted, self.refused, self.refusal = self.own, False, ""
 
     async def may_spend(self) -> bool:
+        """Return whether a call may be started; request another part first if this one is spent."""
         if self.exhausted or self.own < self.granted:
             return not self.exhausted
         async with self._lock:

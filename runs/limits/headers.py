@@ -1,11 +1,11 @@
-"""How long an endpoint asks its clients to wait, by the headers of a response."""
+"""Pauses that an endpoint requests from its clients in the headers of a response."""
 
 import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-_LONGEST_S = 60.0  # an endpoint that asks for more is asked again after this time
+_LONGEST_S = 60.0  # seconds; if an endpoint asks for a longer pause, the next request is sent after this time
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -13,7 +13,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 def pause_of(status: int, headers: Mapping[str, str]) -> float:
     """Return the seconds for which no request should be sent; 0.0 if the response does not ask for a pause.
 
-    It asks by Retry-After with the status 429 or 503, and by x-ratelimit-remaining-* with the value 0.
+    A response asks for one by Retry-After with the status 429 or 503, or by x-ratelimit-remaining-* with the value 0.
     """
     pause = 0.0
     if status in (429, 503):

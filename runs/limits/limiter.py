@@ -49,6 +49,7 @@ def share_limits_in_file(path: str) -> None:
 
 
 def stop_sharing_in_file(path: str) -> None:
+    """Undo `share_limits_in_file`."""
     _shared_files.remove(path)
 
 
@@ -78,8 +79,8 @@ class _Demand:
 
 
 @dataclass(slots=True)
-class _Since:
-    """What happened since the last report."""
+class _SinceReport:
+    """Replies, tokens and rejections since the last report."""
 
     replies: int = 0
     throttled: bool = False
@@ -114,7 +115,7 @@ class EndpointLimiter:
     _mean_tokens: float = 0.0
     _paused_until: float = 0.0
     _contended: bool = False
-    _since: _Since = field(default_factory=_Since)
+    _since_report: _SinceReport = field(default_factory=_SinceReport)
     _demand: _Demand = field(default_factory=_Demand)
     _task: asyncio.Task[None] | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -134,16 +135,16 @@ class EndpointLimiter:
             self._count_tokens((request.tokens or 0.0) - request.reserved)
             if request.tokens is not None:
                 self._mean_tokens += (request.tokens - self._mean_tokens) * (0.1 if self._mean_tokens else 1.0)
-                self._since.replies += 1
+                self._since_report.replies += 1
             self._release()
 
     def observe(self, status: int, headers: Mapping[str, str]) -> None:
         """Adapt to a response of the endpoint, retried ones included."""
         throttled = status == 429
         pause_s = pause_of(status, headers)
-        self._since.throttled |= throttled
+        self._since_report.throttled |= throttled
         if pause_s:
-            self._since.pause_s = max(self._since.pause_s, pause_s)
+            self._since_report.pause_s = max(self._since_report.pause_s, pause_s)
             self._paused_until = max(self._paused_until, time.monotonic() + pause_s)
         if throttled:
             self._wake.set()
@@ -209,7 +210,7 @@ class EndpointLimiter:
 
     def _count_tokens(self, tokens: float) -> None:
         if self.tokens_per_minute is not None:
-            self._since.tokens += tokens
+            self._since_report.tokens += tokens
             self._tokens_left -= tokens
 
     # ---- grants -----------------------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ class EndpointLimiter:
 
     def _report(self) -> Report:
         peak = self._demand.peak(self._in_flight + len(self._waiting))
-        since = self._since
+        since = self._since_report
         # A process that was stopped for a while has lost its slots: other holders may use them.
         held = self._slots if time.monotonic() < self._granted_until else self._in_flight
         return Report(
@@ -259,16 +260,16 @@ class EndpointLimiter:
         )
 
     async def _renew(self) -> Report:
-        report, self._since = self._report(), _Since()
+        report, self._since_report = self._report(), _SinceReport()
         granted_until = time.monotonic() + HOLDER_LIVES_S
         granted = await self._ask(report)
         self._granted_until = granted_until
         self._target = granted.slots
         self._slots = max(granted.slots, self._in_flight)
         self._permits += granted.requests
-        self._tokens_left = granted.tokens - self._since.tokens
+        self._tokens_left = granted.tokens - self._since_report.tokens
         self._contended = granted.contended
-        pause_s = max(granted.pause_s, self._since.pause_s)
+        pause_s = max(granted.pause_s, self._since_report.pause_s)
         self._paused_until = time.monotonic() + pause_s if pause_s else 0.0
         return report
 

@@ -56,9 +56,10 @@ class RedisShares:
         raise SharesUnavailable(f"the limits were changed by other workers {_TRIES} times in a row")
 
     async def _expect_unknown_holders(self, state: State, now: float) -> None:
-        """Let new holders wait if Redis was started lately, until others have reported or have given up their slots.
+        """Make new holders wait if Redis was started lately, until others have reported or have given up their slots.
 
-        It may have lost the state, or was away for so long that the slots in it lapsed while their holders used them.
+        Redis may have lost the state, or was unreachable for so long that slots in it lapsed while their holders used
+        them.
         """
         server = await self._client.info("server")
         unknown_until = now - float(server["uptime_in_seconds"]) + HOLDER_LIVES_S

@@ -1,4 +1,4 @@
-"""How the holders of one endpoint's limits share them: the rules, and the back end for a single process.
+"""Rules by which the holders of one endpoint's limits share them, and the back end for a single process.
 
 A holder is one connection of one process to an endpoint. It is granted a number of slots, and may have that many
 requests in flight without asking again. The slots of all holders together never exceed the limit. Holders report
@@ -18,7 +18,7 @@ _TOKEN_BURST_S = 5.0
 
 
 class Holder(TypedDict):
-    """What a holder reported last. served: when it last had a slot."""
+    """Last report of a holder. served: when it last had a slot."""
 
     slots: int
     wanted: int
@@ -48,7 +48,7 @@ class State(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a holder reports to get its next grant.
+    """Report of a holder, for which it gets its next grant.
 
     held: slots that it keeps until it gets the grant. wanted: slots that it could use. replies, tokens: since its last
     report.
@@ -70,7 +70,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a holder may use.
+    """Permission for a holder to send requests.
 
     slots: if it holds more, it gives each up when its request ends. requests: in addition to those of earlier grants.
     contended: holders want more slots than there are.
@@ -90,9 +90,11 @@ class SharesUnavailable(Exception):
 class Shares(Protocol):
     """Back end that stores the shared state of endpoints, by key."""
 
-    async def renew(self, key: str, report: Report) -> Grant: ...
+    async def renew(self, key: str, report: Report) -> Grant:
+        """Report the state of a holder and return its next grant. Raises SharesUnavailable."""
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Close the connection to the service that keeps the shares."""
 
 
 def grant(state: State, report: Report, now: float) -> Grant:
@@ -147,7 +149,8 @@ def _adapt(state: State, report: Report, limit: int, now: float) -> int:
 def _fair_shares(capacity: int, holders: Iterable[tuple[float, int]]) -> list[int]:
     """Return how many slots each holder (served, wanted) should have: equally many, but not more than it wants.
 
-    Slots that are left over, or all if there are fewer slots than holders, go to those that were served longest ago.
+    Slots that cannot be divided equally (all of them if there are fewer slots than holders) go to the holders whose
+    last slot is longest ago.
     """
     rows = list(holders)
     shares = [0] * len(rows)

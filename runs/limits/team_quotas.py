@@ -1,7 +1,7 @@
 """Quotas of runs of a team: runs per day, and the spending in a calendar month.
 
 What a run spends is kept in a row for each month. A process that executes a run is granted parts of what its team has
-left, as it is granted parts of the run's budget, so that all runs of the team together keep the quota. Episodes that
+left, in the same way as parts of the run's budget. So all runs of the team together keep the quota. Episodes that
 trainers drive are granted nothing in advance: the quota is checked before each call of a role model, and the cost is
 added to a row of all episodes of the team after it (docs/decisions/0028-spending-of-episodes.md).
 """
@@ -75,7 +75,7 @@ def check_new_run(team: Team, paid: Iterable[PaidModel]) -> None:
 def check_spend(team: Team, paid: Iterable[PaidModel], path: str = "models") -> None:
     """Raise QuotaExceeded if *team* has spent its quota, and UserError at the key *path* if a model has no price.
 
-    paid: the models that cost something; without any, the quota does not matter.
+    paid: the models that cost something. If it is empty, nothing is checked.
     """
     models = list(paid)
     use = get_spend_use(team)
@@ -127,7 +127,8 @@ def start_team_spend(run: Run, spent: float) -> None:
 
 def grant_team_part(run: Run, beyond: float) -> Part:
     """Return the next part of what the team of *run* has left, for a process that has spent *beyond* USD more than it
-    was granted."""
+    was granted.
+    """
     if run.team is None:
         return Part(inf)
     with transaction.atomic():

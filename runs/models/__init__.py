@@ -1,8 +1,8 @@
 """Database models of runs, by what they describe."""
 
+from runs.models.checkpoints import EpisodeCheckpoint, ModelCall
 from runs.models.endpoints import ModelEndpoint, endpoint_name_is_valid
 from runs.models.episodes import EpisodeSession
-from runs.models.progress import EpisodeCheckpoint, ModelCall
 from runs.models.responses import Response, RunResult, Score
 from runs.models.runs import (
     ACTIVE,

@@ -139,7 +139,7 @@ class Provider(ABC, Generic[OptionsT]):
 
     @classmethod
     def unanswered(cls, slug: str) -> str:
-        """Return why models of this provider cannot answer the environment *slug*; "" if they can."""
+        """Return why models of this provider cannot answer the environment *slug*, as a clause; "" if they can."""
         return ""
 
     @classmethod

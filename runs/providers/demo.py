@@ -24,7 +24,7 @@ from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderConte
 _CATALOG = settings.BASE_DIR / "hub" / "catalog"
 _RESPONSES = settings.BASE_DIR / "configs" / "responses"
 Manner = Literal["careful", "hasty"]
-# Answers written in the manner of a model. They come first; the bundles' own answers fill the gaps.
+# Answers written in the manner of a model. Cases without one get the bundle's own gold and wrong answers.
 _WRITTEN: Mapping[str, Path] = {"careful": _RESPONSES / "recorded-a.jsonl", "hasty": _RESPONSES / "recorded-b.jsonl"}
 # Share of the other cases that get a wrong answer of the bundle instead of a gold answer.
 _WRONG_SHARE: Mapping[str, float] = {"careful": 0.2, "hasty": 0.45}

@@ -1,4 +1,4 @@
-"""Facts about a result that the tables have no column for."""
+"""Lines for figures of a result that have no column in the tables."""
 
 from hub.common.wording import counted
 from runs.reports import formats

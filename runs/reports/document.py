@@ -1,4 +1,4 @@
-"""The document of `eval --json`, and what its parts have in common with the other reports."""
+"""The JSON document of `eval --json`, and functions that it shares with the other reports."""
 
 from collections.abc import Sequence
 from functools import cache

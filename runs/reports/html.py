@@ -33,7 +33,7 @@ FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
 REASON = 500
 SLICE_KEYS = 3  # for each environment
-SLICES = 20  # of one key
+SLICES = 20  # values of one metadata key in a table of slices
 # Two tables for each environment, so that the file also fits on paper.
 _TABLES = (
     tuple(column for column in TABLE_COLUMNS if column.group != "spending"),

@@ -6,7 +6,7 @@ from itertools import groupby
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
 
-_NAMED = 3  # models over which a lead is written out
+_NAMED = 3  # models that a sentence names; the others are counted
 _SIGNIFICANT = 0.05
 
 
@@ -23,18 +23,18 @@ def verdicts(cells: Sequence[CellResult]) -> list[str]:
 def _sentence(slug: str, cells: Sequence[CellResult]) -> str:
     best = next((cell for cell in cells if cell.figures.leads), None)
     if best is None:
-        return "; ".join(_alone(cell) for cell in cells[:_NAMED]) + "."
+        return "; ".join(_describe_only_model(cell) for cell in cells[:_NAMED]) + "."
     leads = best.figures.leads
     ahead = [lead for lead in leads if _is_ahead(lead)]
     level = [lead for lead in leads if not _is_ahead(lead)]
     if not ahead:
-        return f"No model is shown to be better on {slug}: {_undecided(best, level)}."
-    text = f"{best.model} is better than {_over(ahead)}"
+        return f"No model is shown to be better on {slug}: {_describe_undecided(best, level)}."
+    text = f"{best.model} is better than {_name_leads(ahead)}"
     text = text.replace(" by ", f" on {slug} by ", 1)
-    return f"{text}; {_undecided(best, level, also=True)}." if level else f"{text}."
+    return f"{text}; {_describe_undecided(best, level, also=True)}." if level else f"{text}."
 
 
-def _alone(cell: CellResult) -> str:
+def _describe_only_model(cell: CellResult) -> str:
     interval = formats.interval(cell.accuracy.low, cell.accuracy.high)
     return (
         f"{cell.model} passes {formats.percent(cell.accuracy.value)} {interval} of {cell.slug} "
@@ -42,7 +42,7 @@ def _alone(cell: CellResult) -> str:
     )
 
 
-def _over(leads: Sequence[Lead]) -> str:
+def _name_leads(leads: Sequence[Lead]) -> str:
     named = [
         f"{lead.over} by {100 * (lead.difference or 0.0):.1f} points {formats.interval(lead.low, lead.high)} "
         f"(n = {lead.cases:,} cases)"
@@ -52,7 +52,7 @@ def _over(leads: Sequence[Lead]) -> str:
     return ", than ".join(named) + (f", and than {more:,} more" if more else "")
 
 
-def _undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -> str:
+def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -> str:
     named = []
     for lead in leads[:_NAMED]:
         text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"

@@ -1,4 +1,4 @@
-"""Results of one model on one environment by case, as comparisons of models read them."""
+"""Results by case of one model on one environment. Comparisons of models read them."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

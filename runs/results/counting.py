@@ -1,4 +1,4 @@
-"""Responses of a run that count: quarantined cases, clusters, and the responses of one cell."""
+"""Responses of a run that its figures count: responses of one cell, quarantined cases, and clusters."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Estimates of what a run will need: requests, cost and time, from earlier responses or from the length of cases."""
+"""Estimates of the requests, cost and time of a run, from earlier responses or from the length of cases."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _GUESSED_TURNS = 6  # of harnesses with several turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """What a run will need. cost_usd and seconds are None if unknown; `measured`: from earlier responses."""
+    """Estimated needs of a run. `cost_usd` and `seconds` are None if unknown; `measured`: from earlier responses."""
 
     responses: int
     requests: int
@@ -37,7 +37,7 @@ class RunEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanEstimate:
-    """What a run of several environments and models will need, and what the estimate is made from.
+    """Estimate for a run of several environments and models, with the data that it is made from.
 
     cost_usd: of the models with a price; None if none has one. unpriced: names of the others. seconds: None unless the
     time is known for all parts. parts: pairs of an environment and a model that is called. measured: those with results

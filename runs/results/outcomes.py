@@ -28,6 +28,7 @@ def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
 
 
 def outcome_of(run: Run) -> Outcome:
+    """Return the outcome of one run; use `outcomes_of` for several."""
     return outcomes_of([run])[run.pk]
 
 

@@ -54,8 +54,8 @@ def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
     found = []
     if any(cell.figures.tier == "C" for cell in cells):
         found.append(
-            "Code ran under isolation tier C: separate processes and limits only. The code was hardly contained; it "
-            "may have read tests that its user can read."
+            "Code ran under isolation tier C: separate processes and limits only. The code was only weakly isolated; "
+            "it may have read tests that its user can read."
         )
     for cell in cells:
         if tampered := cell.figures.executions.get("tampered", 0):

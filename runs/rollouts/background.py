@@ -1,4 +1,4 @@
-"""Threads of a web process that execute steps in the background, so that they occupy no thread for requests."""
+"""Threads of a web process that execute steps in the background. The threads that serve requests stay free."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache

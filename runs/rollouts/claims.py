@@ -1,4 +1,4 @@
-"""Claim of a step: one request at a time executes a step of an episode, also if several web servers receive them."""
+"""Claim of a step: only one request at a time executes a step of an episode, on all web servers together."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ from runs.rollouts.errors import RolloutConflict, StepInProgress
 LEASE = timedelta(seconds=60)
 _RENEW_EVERY_S = 15.0
 _WAIT_S = 10.0
-_BRIEF_WAIT_S = 0.05  # of a request without a slot: enough for most steps that run no slow tool
+_BRIEF_WAIT_S = 0.05  # seconds that a request waits without a slot: enough for most steps without slow tools
 _FIRST_LOOK_S, _LATER_LOOK_S = 0.02, 0.25
 # A request that waits occupies a thread of the web server, which has eight for each process (gunicorn.conf.py) and
 # needs some for other requests.
@@ -46,7 +46,7 @@ def limited_wait(seconds: float) -> Iterator[float]:
 
 
 def pauses() -> Iterator[float]:
-    """Yield the seconds between looks at a row that another request changes."""
+    """Yield the seconds to wait before each further read of a row that another request changes."""
     pause = _FIRST_LOOK_S
     while True:
         yield pause
@@ -81,6 +81,7 @@ def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | No
 
 
 def _take(session: EpisodeSession, owner: str, pending: PendingStep | None, *, wait: bool) -> bool:
+    """Take the lease, waiting for another holder if *wait*. Return False if a step was stored meanwhile."""
     revision = session.revision
     if _took(session, owner, pending, revision):
         return True

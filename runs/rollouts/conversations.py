@@ -25,7 +25,7 @@ _MAX_MESSAGES = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation of one case. Only the assistant messages count; the rest is executed again."""
+    """A conversation of one case. Only its assistant messages are used; the environment creates all others again."""
 
     case: str
     messages: object
@@ -93,7 +93,7 @@ def _score(
             team=payer,
             expires_at=next_expiry(),
         )
-        step = advance(session, partial(_play, said=said))
+        step = advance(session, partial(_run_conversation, said=said))
     except RolloutFailed as error:
         return ConversationScore(case=item.case, code="unavailable", error=str(error))
     except QuotaExceeded as error:
@@ -125,7 +125,7 @@ def _assistant_messages(messages: object) -> list[Message]:
     return said
 
 
-async def _play(episode: Episode, said: Sequence[Message]) -> Step:
+async def _run_conversation(episode: Episode, said: Sequence[Message]) -> Step:
     step: Step | None = None
     try:
         await episode.reset()

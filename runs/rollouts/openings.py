@@ -84,6 +84,7 @@ def _open(
     roles: Mapping[str, Sequence[str]],
     payer: Team | None,
 ) -> Observation:
+    """Return the first observation of an episode of *case*, which is reset, closed and not stored."""
     session = EpisodeSession(
         user=user,
         case=case,

@@ -22,10 +22,10 @@ from runs.selectors import visible_episodes
 
 logger = logging.getLogger(__name__)
 
-_CLOSE_WITHIN = timedelta(minutes=10)  # boxes that were missed end by themselves
+_CLOSE_WITHIN = timedelta(minutes=10)  # of the expiry; boxes that are not closed within this time end by themselves
 _CLOSE_AT_ONCE = 500
 _IDLE = timedelta(seconds=60)  # since the last step
-_SAVE_WITHIN = timedelta(minutes=5)  # later attempts would fail as the earlier ones did
+_SAVE_WITHIN = timedelta(minutes=5)  # of becoming idle; later attempts would fail like those before
 _SAVE_AT_ONCE = 50
 _HARNESS_WITH_BOXES = "workspace"  # the only one that opens anything
 _LIST_FIELDS = [

@@ -161,7 +161,7 @@ def wait_for_answer(*, session: EpisodeSession, turn: int, wait_s: float) -> Ste
 
 
 def _look_again(session: EpisodeSession) -> None:
-    """Read what requests for an answer wait for. The answer, which may be large, is read only if a step was stored."""
+    """Read the state of a step again. The answer, which may be large, is read only if the step was stored."""
     revision = session.revision
     read_again(session, _WAITING_FIELDS)
     if session.revision != revision:

@@ -1,4 +1,4 @@
-"""Additions of upper apps to a run's log in MLflow: metrics, tables and assessments. They register from ready()."""
+"""Additions of higher apps to a run's log in MLflow: metrics, tables and assessments. The apps register in ready()."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field

@@ -38,6 +38,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_config(path: Path, run: Run) -> None:
+    """Write the stored config of *run* as YAML."""
     path.write_text(yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True), "utf-8")
 
 

@@ -63,7 +63,7 @@ class Tracker:
             env={**_DEFAULTS, **os.environ, **_FORCED, "MLFLOW_TRACKING_URI": settings.MLFLOW_TRACKING_URI},
             start_new_session=True,  # Ctrl-C interrupts the run, which is then still logged
         )
-        os.setpriority(os.PRIO_PROCESS, process.pid, 5)  # the cases have priority
+        os.setpriority(os.PRIO_PROCESS, process.pid, 5)  # a lower priority than the process that evaluates the cases
         return cls(process, stderr)
 
     @property

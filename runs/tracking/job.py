@@ -50,6 +50,7 @@ def run_identity(run: Run) -> str:
 
 
 def cell_key(cell: CellResult) -> str:
+    """Return the name of a cell in the answer of the process that logs."""
     return f"{cell.environment} / {cell.model}"
 
 

@@ -1,7 +1,7 @@
 """Logging runs in MLflow, and finding the runs that are not logged or whose log is out of date.
 
 A run is never lost because MLflow is down or slow: its `tracking_state` is then `pending`, and workers or
-`manage.py sync_tracking` log it later. They also log again what people judged since.
+`manage.py sync_tracking` log it later. They also log runs again that have newer preferences.
 """
 
 import tempfile

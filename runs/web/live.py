@@ -27,7 +27,7 @@ _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest re
 # A snapshot is used for a second, or for this many times the time that it took, so that large runs cost no more than
 # a twentieth of a core.
 _SECONDS, _TIMES = 1.0, 20.0
-_POLL = [(2, 300.0), (5, 3600.0), (10, inf)]  # seconds between requests of a page, for so many seconds left
+_POLL = [(2, 300.0), (5, 3600.0), (10, inf)]  # seconds between requests of a page, up to these seconds left
 _lock = threading.Lock()
 
 
@@ -60,7 +60,7 @@ class LiveCell:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What all who watch a run share. rate: responses per minute; None before two were stored lately."""
+    """State of a run that is the same for all users. rate: responses per minute; None before two were stored lately."""
 
     progress: RunProgressData
     cells: list[LiveCell]

@@ -133,7 +133,7 @@ def _estimate(
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What follows a pilot: the same model on all cases of the environment version."""
+    """Run that follows a pilot: the same model on all cases of the environment version."""
 
     slug: str
     model: str

@@ -78,8 +78,9 @@ class EnginePool:
     def lease(self, *, cgroups: bool = False, fresh: bool = False) -> Iterator[EnginePair]:
         """Wait for a free slot and lease an engine. If the block raises, the engine is closed.
 
-        cgroups  the engine may use control groups, for a job with child processes. If engines offer packages, each may;
-                 else only those leased with this option, since a killed engine leaves its control groups behind
+        cgroups  the engine may use control groups, which a job with child processes needs. An engine that offers
+                 packages always may. Any other engine may only if it is leased with this option, because an engine that
+                 is killed leaves its control groups behind
         fresh    start an engine for this lease
 
         Raises EngineFailed or SandboxUnavailable if no engine can be opened.
@@ -107,7 +108,8 @@ class EnginePool:
             if pair is None:
                 pair = self._open_pair(cgroups)
                 with self._lock:
-                    closed = self._closed  # while the engine was opened, so `close` did not disconnect it
+                    # If the pool was closed while the engine was opened, `close` did not disconnect it.
+                    closed = self._closed
                     if not closed:
                         self.leased.add(pair)
                 if closed:
@@ -177,7 +179,7 @@ class EnginePool:
         self._slots = threading.Semaphore(self.options.size)
 
 
-_self_tests: dict[tuple[object, ...], SelfTest] = {}  # by setup: within a process, the result does not change
+_self_tests: dict[tuple[object, ...], SelfTest] = {}  # by options; the result stays the same within a process
 
 
 def _is_reusable(engine: EngineConnection) -> bool:
@@ -185,7 +187,7 @@ def _is_reusable(engine: EngineConnection) -> bool:
 
 
 def _explain_refusal(backend: str, tested: SelfTest, accept: frozenset[str]) -> str:
-    """Return why code does not run here, and how to change that."""
+    """Return the message for a tier that the configuration does not accept, with ways to change that."""
     reason = f" ({tested.explain()})" if tested.explain() else ""
     use_docker = "" if backend == "docker" else "Use the Docker backend (`sandbox: {backend: docker}`). "
     return (

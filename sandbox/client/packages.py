@@ -30,7 +30,7 @@ def find_installed(folder: Path) -> list[str]:
 
 
 def install_packages(folder: Path, pip_options: Sequence[str] = ()) -> None:
-    """Replace the content of *folder* by an installation of all packages. Raises InstallationFailed or OSError."""
+    """Install all packages into *folder*, in the place of its former content. Raises InstallationFailed or OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:

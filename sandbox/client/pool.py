@@ -160,10 +160,11 @@ class Pool:
         return replace(outcome, wall_ms=_milliseconds_since(started))
 
     def _attempt_on_fresh_engines(self, job: Job) -> Outcome:
-        """Run a job on engines that work, to find out whether it is at fault for those that it lost.
+        """Run a job on engines that work, to find out whether the job ended the engines that it lost.
 
-        Raises EngineLost if it is: each engine ended, each had run harmless code before, and another one does after.
-        Jobs take turns, so that none of them ends an engine of another.
+        Each engine is started for the job and runs harmless code before it. Raises EngineLost if the job loses all of
+        these engines too, and another engine still runs harmless code afterwards: then the job is at fault. Jobs take
+        turns here, so that no job ends the engine of another one.
         """
         with self._blame_lock:
             for _ in range(_FRESH_ATTEMPTS):

@@ -57,6 +57,7 @@ class IsolatedTests:
         return replace(outcome, exit_code=None) if found.status is Status.PASSED else outcome
 
     def _start(self) -> None:
+        """Start the candidate and its judge, and connect them."""
         job, shared, can_link = self.job, find_shared_classes(self.job), self.engines.can_link
         self.candidate = self.engines.candidate.start(
             {
@@ -123,7 +124,7 @@ class IsolatedTests:
             self.engines.test_judge.kill(self.test_judge)
 
     def _read_verdict(self, report: Report) -> None:
-        if self.verdict is not None:  # such as a judge that crashes after its verdict
+        if self.verdict is not None:  # a second report, such as that of a judge that crashes after its verdict
             self.engines.test_judge.kill_and_ignore(self.test_judge)
         self.verdict = read_verdict(report)
         failure = self.verdict.failure

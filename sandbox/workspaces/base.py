@@ -1,4 +1,4 @@
-"""The port of workspace engines: what a box is, what can be done with it, and how it fails."""
+"""The interface of workspace engines: boxes, the operations on them, and their errors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -160,7 +160,7 @@ class WorkspaceEngine(ABC):
 
     @abstractmethod
     def refusals(self, handle: Handle, after: int) -> Sequence[str]:
-        """Return the connections to the outside that were refused, without the first *after*."""
+        """Return the refused connections to hosts outside, oldest first, without the first *after* of them."""
 
     @abstractmethod
     def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
@@ -198,7 +198,7 @@ class WorkspaceEngine(ABC):
 
     @abstractmethod
     def ping(self, handle: Handle) -> None:
-        """Return if the box can be used."""
+        """Raise WorkspaceLost if the box cannot be used."""
 
     @abstractmethod
     def end_processes(self, handle: Handle) -> None:
@@ -210,7 +210,7 @@ class WorkspaceEngine(ABC):
 
     @abstractmethod
     def snapshot(self, handle: Handle, workdir: str, target: IO[bytes], max_mb: int) -> SnapshotFacts:
-        """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes wait and then go on.
+        """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes are stopped meanwhile.
 
         Files may have *max_mb* together, holes of sparse ones included. Raises WorkspaceError.
         """

@@ -18,7 +18,7 @@ from pathlib import Path
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound
-from urllib3.exceptions import HTTPError  # requests lets it through while a reply is read
+from urllib3.exceptions import HTTPError  # the package requests does not wrap it while a reply is read
 
 from sandbox.connections.transports.docker import Keywords
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
@@ -32,7 +32,7 @@ _FORMAT = 4  # part of the digest; raise it if the last layer changes
 _MEMORY_MB = 2048  # of each step
 _LOG_CHARACTERS = 3000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # with which Docker marks what a step writes to stderr
-_FAILED_S = 300.0  # a build that failed is not repeated for so long
+_FAILED_S = 300.0  # seconds in which a failed build is not repeated
 _FAILURES = (DockerException, requests.RequestException, HTTPError, OSError)
 
 # Runs as the last step: checks Python, and keeps what the image has in the work folder, which a box's tmpfs hides.

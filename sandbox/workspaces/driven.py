@@ -1,4 +1,4 @@
-"""What engines share whose boxes have the driver as their first process."""
+"""Base class of the engines whose boxes run the driver as their first process: Docker and native."""
 
 import base64
 import hashlib
@@ -94,7 +94,7 @@ def not_started(image: str, reason: object) -> SandboxUnavailable:
 
 
 def lost() -> WorkspaceLost:
-    """Return the error of a box that is not there."""
+    """Return the error for a box that does not exist any more."""
     return WorkspaceLost("The workspace does not exist any more, or is on another host.")
 
 

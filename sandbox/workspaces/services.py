@@ -26,7 +26,7 @@ _POLL_S = 0.1
 _LOG_LINES = 20
 # Programs of images often begin as root, prepare their folders and change their user.
 _ENTRYPOINT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
-# Name servers are asked from inside the network, where this address does not exist, so that no query leaves it.
+# The name server of boxes and services. The address does not exist in their network, so that no query leaves it.
 NO_NAME_SERVER: Keywords = {"dns": ["192.0.2.1"], "dns_opt": ["timeout:1", "attempts:1"]}
 
 
@@ -161,7 +161,7 @@ def sweep_group(api: docker.APIClient) -> list[str]:
         if _is_left(found["Labels"]):
             try:
                 api.remove_network(found["Id"])
-            except FAILURES:  # another process sweeps, too
+            except FAILURES:  # another process has removed it at the same time
                 continue
             removed.append(str(found["Id"]))
     return removed

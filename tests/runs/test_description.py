@@ -133,7 +133,7 @@ def test_missing_action_is_the_only_missing_argument() -> None:
     [
         (["tag", "latest"], "Name tags to add, `runs tag 12 nightly`"),
         (["tag", "latest", "a b"], "'a b' is not a tag"),
-        (["rename", "latest"], "Name the run anew"),
+        (["rename", "latest"], "Give the new name"),
         (["note", "latest"], "Write the note"),
         (["show", "latest", "nightly"], "`runs show` takes no further text: nightly"),
         (["show", "latest", "--remove", "x"], "--remove belongs to `runs tag`"),

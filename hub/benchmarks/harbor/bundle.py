@@ -73,7 +73,7 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
                     "files": "tests/{{ id }}",
                     "reward": "reward.json",
                     "timeout_s": "{{ metadata.verifier_s }}",
-                    # Harbor's tests run what the agent wrote with their own rights.
+                    # Harbor's tests run the agent's programs with the rights of the tests.
                     **({} if all(map(_uses_as_agent, found.tasks)) else {"trust": "in_process"}),
                 }
             ]

@@ -1,4 +1,4 @@
-"""Workspace environments, written as tasks in Harbor's format. What the format cannot express is refused by name."""
+"""Export of workspace environments as tasks in Harbor's format. Cases that the format cannot express are named."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from hub.protocols.cases import CaseData, file_bytes
 from hub.protocols.messages import Message
 from hub.scorers.workspace_script import AS_AGENT, WorkspaceScriptOptions, files_beside_script
 
-# State of the box that an image does not keep: processes, and permissions that an import does not restore.
+# Commands of a setup whose effect an image does not keep: processes, and permissions that an import does not restore.
 _NOT_KEPT = re.compile(r"(?<![&>|])&(?=\s*$)|\b(nohup|setsid|mkfifo|chmod|chown|umask|setfacl|touch)\b", re.MULTILINE)
 _TEST = """#!/bin/bash
 export WORKDIR={workdir} TESTS=/tests REWARD=/tmp/llmeval-reward

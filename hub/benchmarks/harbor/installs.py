@@ -1,5 +1,6 @@
-"""What the test scripts of Harbor tasks install: it goes into the image, as boxes have no network.
+"""Packages that the test scripts of Harbor tasks install.
 
+They are installed in the image, because boxes have no network.
 Harbor's scripts usually install `uv` and request their packages with `uvx`. In a scoring box, these commands are
 replaced by ones that use what the image has.
 """

@@ -16,7 +16,7 @@ _VERIFY = """#!/bin/bash
 mkdir -p /verify/logs
 cd "$WORKDIR" || exit 1
 """
-# In Harbor, root owns the files and runs the tests, which may change them. Here root has no rights to files of others.
+# In Harbor, root owns the files and runs the tests, which may change them. Here root may not change files of others.
 _TAKE_OVER = """as-agent python3 -I -c '
 import sys, tarfile
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as tar:

@@ -1,4 +1,4 @@
-"""What tasks may ask for that workspaces do not have: several steps, services, GPUs, BuildKit and more."""
+"""Features of Harbor tasks that workspaces do not support: several steps, services, GPUs, BuildKit and others."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _COMPOSE_KEYS = ("build", "image", "command", "environment", "volumes", "deploy"
 def find_unsupported(
     folder: Path, config: dict[str, object], environment: dict[str, object], verifier: dict[str, object]
 ) -> Iterator[str]:
-    """Yield what of a task is not supported."""
+    """Yield a clause for each feature of a task that is not supported."""
     if config.get("steps") or (folder / "steps").is_dir():
         yield "it has several steps"
         return  # its files are elsewhere
@@ -43,7 +43,7 @@ def find_unsupported(
 
 
 def _beyond_box(path: Path) -> str:
-    """Return what a compose file asks for besides the box of the task; "" if it only names that box."""
+    """Return what a compose file requires besides the box of the task, as a clause; "" if it only names that box."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8", errors="replace")) or {}
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""Pydantic's errors about files that users write, as clauses for messages. No side effects."""
+"""Pydantic's validation errors as clauses for messages to the users who wrote the file. No side effects."""
 
 import json
 import re

@@ -43,7 +43,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether *error* is one of a network, a disk or a service, which a later attempt may not meet."""
+    """Return whether *error* comes from a network, a disk or a service, so that a later attempt may succeed."""
     if isinstance(error, OSError):
         return not isinstance(error, PermissionError)
     try:

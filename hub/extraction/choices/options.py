@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hub.extraction.choices.phrases import CLAUSE, DENIAL, MONEY
 from hub.extraction.numeric.answers import read_number
-from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
 
 SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer

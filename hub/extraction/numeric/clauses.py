@@ -11,7 +11,7 @@ from hub.extraction.corrections import (
     statement_versions,
 )
 from hub.extraction.numeric.measures import same_measure
-from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, plain
 from hub.extraction.numeric.values import NoValue, Value, differs
 

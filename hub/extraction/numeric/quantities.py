@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-MAX_DIGITS = 400  # of a number, and highest exponent; larger ones are mistakes, and slow to compute
+MAX_DIGITS = 400  # digits of a number, and highest exponent; larger ones are mistakes, and slow to compute
 
 _SCALES = {
     "hundred": 100,
@@ -207,6 +207,7 @@ def _suffixed(match: re.Match[str]) -> int:
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
+    """Return the value of a matched number with its sign; None if it is too large or undefined."""
     if match["european"]:
         digits = match["european"].replace(".", "").replace(",", ".")
     elif match["comma"]:

@@ -33,7 +33,7 @@ def make_reading(value: Value, text: str, *, marked: bool = False) -> NumberRead
 
 
 def differs(other: Value, value: Value) -> bool:
-    """Return whether *other* is a value, or several, that does not agree with *value*; a formula does not count."""
+    """Return whether *other* is one or several values that do not agree with *value*. A formula counts as no value."""
     if other is None or other is NoValue.FORMULA:
         return False
     return not (isinstance(other, Quantity) and isinstance(value, Quantity) and value.agrees(other))

@@ -85,6 +85,7 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 
 
 def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool = False) -> Code:
+    """Return the program in *text*, from the first source that has one; see `code` for their order."""
     fenced, outside = split(text)
     blocks = _python_blocks(fenced)
     if blocks and (not names or _any_implemented(blocks, names)):

@@ -1,7 +1,7 @@
 """Snapshots of an episode's box, and a new box after it was lost.
 
-The new box has the files of the latest snapshot, or is prepared anew. The calls since then are repeated, and a call
-whose result differs is marked in the transcript.
+The new box has the files of the latest snapshot, or is prepared like the first one. The calls since then are repeated,
+and a call whose result differs is marked in the transcript.
 """
 
 import logging
@@ -58,7 +58,7 @@ async def take_snapshot(context: Context, state: ToolLoopState) -> ToolLoopState
             await in_thread(remove_snapshots, folder, earlier["before"])
     except WorkspaceLost:
         return state  # the next call opens another box
-    except Exception as error:  # of the box (limits) or the storage: the episode goes on without this snapshot
+    except Exception as error:  # of the box (limits) or the storage; the episode continues without this snapshot
         logger.warning("no snapshot of %s after turn %d: %s", folder, state["turns"], error)
         return state
     snapshot: SnapshotState = {
@@ -75,8 +75,8 @@ async def take_snapshot(context: Context, state: ToolLoopState) -> ToolLoopState
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A new box, and the snapshot that it has; None if it was prepared anew."""
+class _NewBox:
+    """A new box, and the snapshot that it has; None if it was prepared like the first one."""
 
     handle: Handle
     snapshot: SnapshotState | None
@@ -91,7 +91,7 @@ async def restore(context: Context, state: ToolLoopState, execute_call: ExecuteC
     engine = get_workspaces()
     await in_thread(engine.close, handle_of(world))
     left_s = max(world["ends_at"] - world.get("seen_at", time.time()), 0.0)
-    opened = await _open(context, world)
+    opened = await _open_new_box(context, world)
     after: WorkspaceState = {**world, "box": cast(Box, asdict(opened.handle))}
     if "refusals" in world:
         after["refusals"] = 0
@@ -127,7 +127,7 @@ async def restore(context: Context, state: ToolLoopState, execute_call: ExecuteC
     return {**state, "world": cast(JSON, after)}
 
 
-async def _open(context: Context, world: WorkspaceState) -> _Opened:
+async def _open_new_box(context: Context, world: WorkspaceState) -> _NewBox:
     spec, snapshot, folder = await _spec(context, world), world.get("snapshot"), context.services.snapshots
     if snapshot is not None and folder:
         limit = context.options.limits.snapshot_mb
@@ -138,12 +138,12 @@ async def _open(context: Context, world: WorkspaceState) -> _Opened:
         except (SnapshotMissing, WorkspaceError) as error:
             logger.warning("the snapshot %s of %s cannot be used: %s", snapshot["digest"], folder, error)
         else:
-            return _Opened(handle, snapshot)
-    return _Opened(await open_prepared(context, spec), None)
+            return _NewBox(handle, snapshot)
+    return _NewBox(await open_prepared(context, spec), None)
 
 
 async def _spec(context: Context, world: WorkspaceState) -> BoxSpec:
-    """Return the box to open, of the very image that was lost. Another host may have to build the image first."""
+    """Return the box to open, of the same image as the lost one. Another host may have to build the image first."""
     image = world["box"]["image"]
     if context.options.build:
         try:
@@ -160,7 +160,10 @@ async def _repeat(
     snapshot: SnapshotState | None,
     execute_call: ExecuteCall,
 ) -> tuple[int, list[Divergence], WorkspaceState]:
-    """Repeat the calls after *snapshot*; return their number, those that diverged and the world after them."""
+    """Repeat the calls after *snapshot*.
+
+    Return their number, those that diverged, and the environment's state after them.
+    """
     # Repetitions do not use up the time of the episode.
     context = replace(context, services=replace(context.services, record_call_ms=lambda milliseconds: None))
     done_turns, done_calls = (snapshot["turns"], snapshot["calls"]) if snapshot else (0, 0)
@@ -193,7 +196,7 @@ def _diverged(
 ) -> list[Divergence]:
     if context.options.protocol == "native":
         pairs = list(zip(results, recorded, strict=False))
-    else:  # one message has all results; a result is compared by the message that it would be alone
+    else:  # One message may have several results. Each is compared as the message that it would be on its own.
         pairs = _text_pairs(results, recorded)
     found: list[Divergence] = []
     for number, (result, message) in enumerate(pairs, start=1):
@@ -222,6 +225,7 @@ def comparable(text: str) -> str:
 
 
 def _note(restoration: Restoration, diverged: int) -> str:
+    """Return the note for the transcript: what the new box contains, and what differs from the lost one."""
     parts = ["The box was lost and opened again"]
     if restoration["from_turn"]:
         parts[0] += f" with its files after turn {restoration['from_turn']}"

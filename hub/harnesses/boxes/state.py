@@ -53,7 +53,7 @@ class Restoration(TypedDict):
 
 
 class WorkspaceState(TypedDict):
-    """The environment's state: the live box, when its use ends, and what a scoring box needs to be like it."""
+    """The environment's state: the live box, when its use ends, and the options of a scoring box like it."""
 
     box: Box
     ends_at: float
@@ -70,11 +70,12 @@ class WorkspaceState(TypedDict):
 
 
 def handle_of(world: WorkspaceState) -> Handle:
+    """Return the live box as the engine of workspaces identifies it."""
     return Handle(**world["box"])
 
 
 def take_refusals(engine: WorkspaceEngine, world: WorkspaceState) -> tuple[WorkspaceState, list[str]]:
-    """Return the refused connections to the outside that are new, and the world in which they are counted."""
+    """Return the connections to the outside refused since the last call, and the state that counts them as reported."""
     if "refusals" not in world:
         return world, []
     found = list(engine.refusals(handle_of(world), world["refusals"]))

@@ -85,7 +85,8 @@ async def call_tool(
 ) -> ToolResult:
     """Call a tool, with the state in *state_parameter*, or without it if that is empty.
 
-    Raises BundleCodeFailed if it gave no result, SandboxUnavailable if the sandbox itself failed."""
+    Raises BundleCodeFailed if it gave no result, SandboxUnavailable if the sandbox itself failed.
+    """
     args = [path, function, state_parameter, state, dict(arguments)]
     outcome = await _run(context, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
     if outcome.status is Status.INFRA_ERROR:

@@ -34,7 +34,7 @@ _APIS: Mapping[str, EndpointApi] = {"/chat/completions": ChatCompletions(), "/re
 
 
 class ProgramState(TypedDict):
-    """What is kept of a program between two steps. `said`: digests of the messages of the conversation so far."""
+    """Stored state of a program between two steps. `said`: digests of the messages of the conversation so far."""
 
     token: str
     request: int
@@ -191,6 +191,7 @@ def _ask(engine: WorkspaceEngine, handle: Handle, after: int, seconds: float) ->
 
 
 def _end(engine: WorkspaceEngine, handle: Handle) -> Ended:
+    """Return how the program ended, as the relay has written it."""
     try:
         ended = json.loads(engine.read(handle, f"{relay.FOLDER}/ended", 1_000_000))
         code, output = ended["code"], ended["output"]

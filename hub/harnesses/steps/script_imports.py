@@ -1,4 +1,4 @@
-"""Whether tests of a workspace import what the model wrote into their own process, where it can forge their result."""
+"""Check whether tests of a workspace import the model's code. In their process, the code can forge their result."""
 
 import ast
 import posixpath

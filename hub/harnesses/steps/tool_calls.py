@@ -142,7 +142,7 @@ def unreadable_call_message(problem: str) -> Message:
 
 
 def result_messages(results: Sequence[CallResult], protocol: Protocol) -> list[Message]:
-    """The messages that carry *answers* to the model: one tool message each, or one user message with a block each."""
+    """Return the messages that carry *answers* to the model: tool messages, or one user message with a block each."""
     if protocol == "native":
         return [{"role": "tool", "tool_call_id": answer.call.id, "content": answer.content} for answer in results]
     blocks = [

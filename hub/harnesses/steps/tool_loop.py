@@ -45,7 +45,7 @@ LoopOptionsT = TypeVar("LoopOptionsT", bound=ToolLoopOptions)
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What one call came to: the text for the model, the world it left, and the time it took."""
+    """Result of one call: the text for the model, the environment's state after it, and the time it took."""
 
     content: str
     world: JSON
@@ -113,7 +113,10 @@ class ToolLoop(Harness[LoopOptionsT]):
     async def _execute_calls(
         self, context: EpisodeContext[LoopOptionsT], state: ToolLoopState, calls: Sequence[ParsedCall]
     ) -> Turn:
-        """Make *calls* in order, each on the state after the one before; calls beyond a limit are not made."""
+        """Make *calls* in order.
+
+        Each changes the state that the one before it left. Calls beyond a limit are not made.
+        """
         options = context.options
         results, limit = [], None
         for call in calls:

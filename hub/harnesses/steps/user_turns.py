@@ -11,13 +11,14 @@ from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
 from hub.harnesses.single_turn import opening_messages
 from hub.protocols.messages import JSON, Message
 
-# Endpoints want a conversation to begin with a user message, and for a simulated user the roles are turned round.
+# Endpoints require that a conversation begins with a user message. For a simulated user the two roles are exchanged.
 _BEGIN = "The conversation begins. Write your messages only, one at a time."
 
 
 class UserOptions(HarnessOptions):
     """Options of the user. Scripted: `turns`, a list of texts. Simulated: `role` names a model of the run, `prompt`
-    is its system prompt, and a message that contains `stop` ends the conversation."""
+    is its system prompt, and a message that contains `stop` ends the conversation.
+    """
 
     turns: list[str] | None = None
     role: str | None = None
@@ -95,7 +96,10 @@ def user_is_done(options: UserOptions | None, dialogue: Dialogue) -> bool:
 async def user_turn(
     context: EpisodeContext[HarnessOptions], options: UserOptions | None, dialogue: Dialogue, heard: Message | None
 ) -> UserTurn:
-    """Return the user's answer to the assistant's message *heard*, None to begin. Raises HarnessError, ModelError."""
+    """Return the user's answer to the assistant's message *heard*; with None, the user begins.
+
+    Raises HarnessError, ModelError.
+    """
     if options is None or user_is_done(options, dialogue):
         return UserTurn(None, True, dialogue)
     turn = dialogue["turn"]

@@ -87,6 +87,7 @@ class Command(BundleCommand):
         *,
         json: bool,
     ) -> None:
+        """Write the bundle of the benchmark into a new folder."""
         try:
             folder.mkdir(parents=True)
         except FileExistsError:

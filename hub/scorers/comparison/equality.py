@@ -2,7 +2,7 @@
 
 import re
 
-# What the Berkeley leaderboard's checker also drops before it compares texts.
+# Characters that the checker of the Berkeley leaderboard also removes before it compares texts.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
@@ -23,4 +23,5 @@ def json_equal(a: object, b: object, *, folded: bool = False) -> bool:
 
 
 def fold(text: str) -> str:
+    """Return *text* without the differences that `folded` ignores."""
     return _IGNORED.sub("", text).casefold().replace("'", '"')

@@ -87,7 +87,7 @@ class LeaderboardCall:
         return {self.name}
 
     def difference(self, call: ParsedCall, *, folded: bool) -> str:
-        """As ExpectedCall's."""
+        """Return how *call* differs from this one, as a clause; "" if it matches."""
         if problem := _other_call(self.name, call):
             return problem
         for name, values in self.arguments.items():
@@ -165,7 +165,7 @@ def _leaderboard_call(item: Mapping[str, JSON], where: str) -> LeaderboardCall:
     name, arguments = next(iter(item.items()), ("", None))
     if len(item) != 1 or not isinstance(arguments, dict):
         raise ValueError(f"{where} is neither {{name, arguments}} nor {{function: {{argument: [values]}}}}")
-    # Null stands where a table made one shape of all functions' arguments.
+    # A table has the arguments of all functions as columns; an argument that the function does not have is null.
     arguments = {key: values for key, values in arguments.items() if values is not None}
     for key, values in arguments.items():
         if not isinstance(values, list) or not values:

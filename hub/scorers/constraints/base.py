@@ -46,22 +46,24 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-# These never end a sentence; initials and the numbers of a list neither.
+# These never end a sentence. Initials and the numbers of a list do not end one either.
 _TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|\b[A-Z]|^\W*\d{1,3})\.$", re.MULTILINE)
-# These may: one does where the next word has a capital.
+# These end a sentence if the next word begins with a capital.
 _ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m)\.$")
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？]+[”’」』）]*")
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a full-width mark.
+    """Return the sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a full-width mark.
 
     Abbreviations, initials and the numbers of a list do not end a sentence.
     """
     found: list[str] = []
     start = 0
     for end in _END.finditer(text):
-        if end[0] == "." and _goes_on(text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 3]):
+        if end[0] == "." and _sentence_continues(
+            text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 3]
+        ):
             continue
         if re.search(r"\w", text[start : end.end()]):
             found.append(text[start : end.end()].strip())
@@ -71,7 +73,7 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def _goes_on(before: str, after: str) -> bool:
+def _sentence_continues(before: str, after: str) -> bool:
     """Return whether the full stop at the end of *before* belongs to an abbreviation, given the text *after* it."""
     following = after.strip()[:1]
     return bool(following) and bool(_TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)))

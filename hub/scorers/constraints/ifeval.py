@@ -50,7 +50,7 @@ _WORDS = (
 def _punkt() -> "PunktSentenceTokenizer":
     from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTrainer  # slow, and needed by few runs
 
-    # Words seen in lower case teach Punkt that they begin a sentence where they have a capital.
+    # Punkt learns from words in lower case: with a capital, they begin a sentence.
     trainer = PunktTrainer()
     trainer.train(_WORDS + ".", finalize=True)
     parameters = trainer.get_params()

@@ -32,14 +32,14 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     shown = queries.version_of(found, version)
     if found.latest_id != shown.pk:
         messages.error(request, f"{shown} is not the latest version; publish the latest.")
-        return _to_version(shown)
+        return _redirect_to_version(shown)
     try:
         publish_environment(environment=found)
     except EnvironmentRefused as error:
         messages.error(request, str(error))
     else:
         messages.success(request, f"{found.title} is published: everybody who signs in can see and run it.")
-    return _to_version(shown)
+    return _redirect_to_version(shown)
 
 
 @require_POST
@@ -50,13 +50,13 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     shown = queries.version_of(found, version)
     if found.visibility != Environment.Visibility.PUBLISHED:
         messages.error(request, f"{found.title} is {found.visibility}; only a published environment can be retired.")
-        return _to_version(shown)
+        return _redirect_to_version(shown)
     retire_environment(environment=found)
     messages.success(
         request,
         f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
     )
-    return _to_version(shown)
+    return _redirect_to_version(shown)
 
 
 @require_POST
@@ -72,8 +72,8 @@ def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     else:
         whose = f"belongs to {found.team.name}" if found.team else "is shared"
         messages.success(request, f"{found.title} {whose}.")
-    return _to_version(shown)
+    return _redirect_to_version(shown)
 
 
-def _to_version(version: EnvironmentVersion) -> HttpResponse:
+def _redirect_to_version(version: EnvironmentVersion) -> HttpResponse:
     return redirect("hub:version", version.environment.slug, version.version)

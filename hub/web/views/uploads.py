@@ -67,7 +67,7 @@ def upload(request: HttpRequest) -> HttpResponse:
         except (SandboxUnavailable, TeamError, QuotaExceeded) as error:
             form.add_error(None, str(error))
         else:
-            return _to_received(request, *received)
+            return _redirect_to_version(request, *received)
     context = {
         "form": form,
         "problems": problems,
@@ -82,7 +82,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 def _kept(
     content: bytes | None, name: str, problems: list[Problem], user: User, team: str
 ) -> tuple[UploadDraft | None, str]:
-    """Keep an upload as a draft; return the draft, or None and why there is none ("" if it is not an archive)."""
+    """Keep an upload as a draft. Return the draft, or None and the reason ("" if the upload is not an archive)."""
     try:
         chosen = choose_team(user, team)
         return keep_draft(content=content, name=name, problems=problems, user=user, team=chosen), ""
@@ -125,7 +125,7 @@ def _edit(request: HttpRequest, found: UploadDraft) -> HttpResponse:
     form = DraftForm(request.POST, request.FILES)
     if not form.is_valid():
         wrong = " ".join(f"{form[name].label}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
-        return _again(request, found, request.POST.get("path", MANIFEST), wrong)
+        return _show_form_again(request, found, request.POST.get("path", MANIFEST), wrong)
     path, sent = form.cleaned_data["path"], form.cleaned_data["upload"]
     target = form.cleaned_data["other"] or (_target(path, sent.name) if sent else "")
     try:
@@ -134,10 +134,10 @@ def _edit(request: HttpRequest, found: UploadDraft) -> HttpResponse:
         if sent:
             replace_draft_file(draft=found, path=target, file=sent.file)
     except DraftRefused as error:
-        return _again(request, found, path, str(error), changed=isinstance(error, DraftChanged))
+        return _show_form_again(request, found, path, str(error), changed=isinstance(error, DraftChanged))
     line, _, opened = request.POST.get("open", "").partition(":")
     if opened or (target and not sent):
-        return _to_file(found, opened or target, line, part="#edit")
+        return _redirect_to_file(found, opened or target, line, part="#edit")
     return _check(request, found, target or path)
 
 
@@ -147,22 +147,28 @@ def _target(path: str, name: str) -> str:
 
 
 def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
+    """Check the draft again. Redirect to the stored version, or to the draft with the remaining problems."""
     try:
         received = check_draft(draft=found, user=_user(request))
     except QuotaExceeded as error:
         messages.error(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
-        return _to_file(found, path)
+        return _redirect_to_file(found, path)
     except SandboxUnavailable as error:
         messages.error(request, f"The files are kept, but the bundle cannot be checked now: {error}")
-        return _to_file(found, path)
+        return _redirect_to_file(found, path)
     if received is not None:
-        return _to_received(request, *received)
+        return _redirect_to_version(request, *received)
     messages.warning(request, f"Checked again: {counted(len(found.problems), 'problem')} left.")
-    return _to_file(found, path)
+    return _redirect_to_file(found, path)
 
 
-def _again(request: HttpRequest, found: UploadDraft, path: str, problem: str, *, changed: bool = False) -> HttpResponse:
-    """Show the form again with the text that was sent. htmx shows only responses that succeed, so it gets 200."""
+def _show_form_again(
+    request: HttpRequest, found: UploadDraft, path: str, problem: str, *, changed: bool = False
+) -> HttpResponse:
+    """Show the form again with the text that was sent.
+
+    The status is 200, because htmx ignores responses with errors.
+    """
     with open_draft(found) as bundle:
         current = read_draft_file(bundle, path)
         seen = current.digest if changed else request.POST.get("seen", "")
@@ -227,12 +233,12 @@ def _draft(request: HttpRequest, pk: UUID) -> UploadDraft:
     return get_object_or_404(UploadDraft.live, pk=pk, owner=_user(request))
 
 
-def _to_file(found: UploadDraft, path: str, line: str = "", part: str = "") -> HttpResponse:
+def _redirect_to_file(found: UploadDraft, path: str, line: str = "", part: str = "") -> HttpResponse:
     query = urlencode({"file": path, **({"line": line} if line else {})})
     return redirect(f"{reverse('hub:draft', args=[found.pk])}?{query}{part}")
 
 
-def _to_received(request: HttpRequest, version: EnvironmentVersion, new: bool) -> HttpResponse:
+def _redirect_to_version(request: HttpRequest, version: EnvironmentVersion, new: bool) -> HttpResponse:
     if new:
         messages.success(request, f"{version} is stored with {counted(version.case_count, 'case')}.")
     else:

@@ -1,7 +1,8 @@
 """The authentication backend: exchanges the provider's code for tokens, checks them and returns the user.
 
-mozilla-django-oidc does the protocol. It leaves open what is added here: issuer, audience and times of the id token, a
-subject that is the same in the id token and the user info, inactive users, and errors that say what is wrong.
+mozilla-django-oidc does the protocol. This module adds checks that the library lacks: issuer, audience and times of the
+id token, the same subject in the id token and the user info, and active users. It also adds errors that say what is
+wrong.
 """
 
 import logging
@@ -104,7 +105,7 @@ class OpenIDBackend(OIDCAuthenticationBackend):
 
 @contextmanager
 def _provider_errors() -> Iterator[None]:
-    """Turn what requests, PyJWT and the library raise for an answer of the provider into SignInErrors."""
+    """Turn the exceptions of requests, PyJWT and the library about an answer of the provider into SignInErrors."""
     label = openid_settings().label
     try:
         yield

@@ -66,7 +66,7 @@ def _find_identity(id_token: Claims, userinfo: Claims, openid: OpenIDSettings) -
 
 def _user_of_mail(mail: str, subject: str, openid: OpenIDSettings) -> User | None:
     """Return the only account with this address, or None."""
-    # The database may take different letters for equal, such as ı and I.
+    # A database may treat different letters as equal, such as ı and I.
     users = [user for user in User.objects.filter(email__iexact=mail) if _normal(user.email) == _normal(mail)]
     if len(users) > 1:
         raise _refused(f"Several accounts have the address {mail}. An administrator can correct them.", subject)
@@ -110,7 +110,10 @@ def _free_username(mail: str, claims: Claims) -> str:
 
 
 def _set_groups(user: User, claims: Claims, openid: OpenIDSettings) -> None:
-    """Give *user* the local groups of the claim, and remove those that the claim no longer gives. Leave all others."""
+    """Add *user* to the local groups that the claim gives, and remove it from those that it no longer gives.
+
+    Groups that LLMEVAL_OIDC_GROUPS does not name are left as they are.
+    """
     if not openid.groups:
         return
     claimed = claims.get(openid.groups_claim) or []

@@ -19,7 +19,7 @@ from llmeval_site.accounts.openid.provider import library_setting, openid_settin
 
 logger = logging.getLogger(__name__)
 
-_STATES = "oidc_states"  # where the library keeps the sign-ins of a session that have begun
+_STATES = "oidc_states"  # key of the session under which the library keeps sign-ins that are not complete
 _STATE_S = 15 * 60
 
 

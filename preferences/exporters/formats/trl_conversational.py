@@ -1,7 +1,8 @@
 """`trl-conversational`: TRL's conversational preference format, each part a list of messages.
 
 Arguments of tool calls are objects there, as chat templates expect them; models write them as JSON text. `tools` is
-JSON text, which TRL reads: parameters of tools are schemas of any shape, and columns of a data set have one.
+JSON text, which TRL reads. The parameters of tools are schemas of different shapes, but a column of a data set has one
+type.
 """
 
 from collections.abc import Iterator

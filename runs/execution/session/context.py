@@ -1,4 +1,4 @@
-"""What an execution of a run has: the stored run, its config, the sandbox, and its share of the run."""
+"""Context of an execution of a run: the stored run, its config, the sandbox, and its share of the work."""
 
 import time
 from dataclasses import dataclass, field

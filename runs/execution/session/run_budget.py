@@ -1,4 +1,4 @@
-"""The budget of an execution: what earlier ones have spent, and the parts that several processes are granted."""
+"""Budget of an execution: it counts the costs of earlier executions, and is granted to several processes in parts."""
 
 from django.db.models import Count, Q, Sum
 
@@ -47,7 +47,7 @@ def _start_grants(run: Run, spent: float) -> None:
 
 
 def return_grants(run: Run, budget: Budget) -> None:
-    """Return what this process was granted and has not spent."""
+    """Give back what this process was granted and has not spent."""
     if isinstance(budget, SharedBudget):
         if budget.limit is not None:
             return_rest(run.pk, budget)
@@ -55,7 +55,7 @@ def return_grants(run: Run, budget: Budget) -> None:
 
 
 async def restart_budget(context: RunContext, reader: Reader, budget: Budget) -> bool:
-    """Grant again what processes that were killed were granted and did not spend. Return False if it is little.
+    """Make available again what killed processes were granted and did not spend. Return False if that is too little.
 
     The leading process calls this when the budget is used up and no other process executes shards.
     """

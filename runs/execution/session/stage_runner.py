@@ -1,4 +1,4 @@
-"""Executes the stages of a run after its last response, and stores which of them is executed and how far it is."""
+"""Executes the stages of a run after its last response, and stores their progress."""
 
 import logging
 from collections.abc import Callable

@@ -152,7 +152,7 @@ def _open_gold(version: EnvironmentVersion) -> Iterator[ReferenceAnswers]:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Prompt and right answer as a transcript, the tools on offer, and where the answer comes from."""
+    """Prompt and right answer as a transcript, the tools on offer, and the source of the answer."""
 
     messages: list[Message]
     tools: list[Tool]

@@ -14,6 +14,7 @@ class FailureJsonl(FailureFormat):
     training = False
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:
+        """Return one row with all data of the failed response."""
         response = item.response
         yield {
             **response_provenance(

@@ -17,7 +17,7 @@ from runs.exports.rollout_formats.base import (
 from runs.rollouts.tokens import StepTokens
 
 T = TypeVar("T")
-_AGENT_VERSION = "1"  # required by the format; changes when the episode loop changes what a policy sees
+_AGENT_VERSION = "1"  # required by the format; raise it if the episodes show a policy something else
 _SOURCES = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
 
 

@@ -77,8 +77,8 @@ class RolloutFormat(ExportFormat[RolloutItem]):
 def first_answer(record: RolloutRecord) -> int:
     """Return the index of the policy's first message.
 
-    The prompt may contain answers, as examples. The number of steps tells them from the policy's. It is not known
-    of the responses of a run.
+    Assistant messages before it are examples in the prompt. They are recognised by the number of steps. It is not known
+    for the responses of a run, so their prompt is taken to end before the first answer.
     """
     answers = [i for i, message in enumerate(record["messages"]) if message["role"] == "assistant"]
     steps = len(record["step_usage"] or [])

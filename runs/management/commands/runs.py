@@ -96,7 +96,7 @@ class Command(base.Command):
         if action == "note" and not values:
             raise UserError('Write the note: `runs note 12 "TEXT"`; `runs note 12 ""` removes it.')
         if action == "rename" and not values:
-            raise UserError("Name the run anew: `runs rename 12 NAME`.")
+            raise UserError("Give the new name: `runs rename 12 NAME`.")
         if options["remove"] and action != "tag":
             raise UserError("--remove belongs to `runs tag`.")
         if options["tag"] is not None and action != "list":

@@ -12,7 +12,7 @@ from runs.reports import formats as write
 from runs.reports.terminal import PIPE_WIDTH
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
 
-_FLIPS = 10  # case ids listed each way
+_FLIPS = 10  # ids of cases that are listed for each direction of the flips
 # From the widest: figures that a narrower layout lacks are printed below the table.
 _FIRST = ("cases", "A", "B", "A - B", "95 %", "p")
 _LAYOUTS = (

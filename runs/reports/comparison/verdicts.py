@@ -1,4 +1,4 @@
-"""What a comparison says about one environment and pair of models, as a sentence."""
+"""One sentence for each environment and pair of models of a comparison: which one is better, if that is shown."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Parts of a result: kinds of failures, repeated reasons, slices of cases, and how far the best model is ahead."""
+"""Details of a result: kinds of failures, repeated reasons, slices of cases, latencies, and leads of the best model."""

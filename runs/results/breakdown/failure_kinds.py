@@ -8,7 +8,10 @@ _RAN = ("", "passed", "completed", "failed")  # execution statuses that say noth
 def failure_kind(
     *, status: str, error_kind: str, refused: bool, truncated: bool, stop: str, execution_status: str
 ) -> str:
-    """Return what kept a response from passing; "" if it passed. The first that applies, in the order of the code."""
+    """Return the kind of failure of a response; "" if it passed.
+
+    Of several kinds, the first that is checked here counts.
+    """
     if status == Response.Status.PASSED:
         return ""
     if status == Response.Status.ERRORED:

@@ -17,4 +17,5 @@ def bin_start(number: int) -> float:
 
 
 def sorted_bins(counts: Counter[int]) -> dict[int, int]:
+    """Return the counts by bin, the shortest times first."""
     return dict(sorted(counts.items()))

@@ -1,4 +1,4 @@
-"""How far the best model of an environment is ahead of each other one, by paired differences."""
+"""Leads: paired differences between the best model of an environment and each other model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

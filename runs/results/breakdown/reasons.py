@@ -1,4 +1,4 @@
-"""Reasons grouped by what they have in common: numbers and quoted values are left open."""
+"""Reasons grouped by pattern: reasons that differ only in numbers and quoted values have the same pattern."""
 
 import re
 from collections import Counter

@@ -9,6 +9,8 @@ from runs.results.comparison.pair import ComparedCells
 
 
 class Change(TextChoices):
+    """Kind of difference between two results of a case."""
+
     BETTER_A = "better_a", "better in A"
     BETTER_B = "better_b", "better in B"
     BOTH_WRONG = "both_wrong", "both wrong, with different answers"

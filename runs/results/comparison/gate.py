@@ -89,6 +89,7 @@ class GateResult:
         return "GO" if decisions == {"GO"} else "INCONCLUSIVE"
 
     def to_json(self) -> dict[str, JSON]:
+        """Return the decision and each checked condition, for `compare --json`."""
         return {
             "expression": self.expression,
             "decision": self.decision,

@@ -1,4 +1,4 @@
-"""Notes that a reader of a comparison needs: differences between the runs, and cases that are left out."""
+"""Notes on a comparison: differences between the runs, and the number of cases that are left out, by reason."""
 
 from collections import Counter
 
@@ -11,6 +11,7 @@ from runs.results.statistics.paired import PairedDifference
 def environment_notes(
     part_a: RunEnvironment, part_b: RunEnvironment, paired: PairedDifference, left_out: Counter[str]
 ) -> list[str]:
+    """Return sentences about one environment: differing versions, and cases left out by reason."""
     notes = []
     if part_a.version.digest != part_b.version.digest:
         notes.append(
@@ -45,6 +46,7 @@ def _left_out(number: int) -> str:
 def run_notes(
     run_a: Run, run_b: Run, parts_a: dict[str, RunEnvironment], parts_b: dict[str, RunEnvironment]
 ) -> list[str]:
+    """Return sentences about the two runs: environments of only one, attempts, runs in progress."""
     notes = []
     alone = [f"{slug} (A only)" for slug in parts_a if slug not in parts_b]
     alone += [f"{slug} (B only)" for slug in parts_b if slug not in parts_a]

@@ -37,6 +37,7 @@ class EnvironmentComparison:
     notes: list[str]
 
     def to_json(self) -> dict[str, JSON]:
+        """Return the comparison as an entry of `compare --json`."""
         paired = self.paired
         return {
             "environment": self.slug,
@@ -85,6 +86,7 @@ class ModelComparison:
     environments: list[EnvironmentComparison]
 
     def to_json(self) -> dict[str, JSON]:
+        """Return the pair of models with each environment, for `compare --json`."""
         return {
             "model_a": self.model_a,
             "model_b": self.model_b,

@@ -38,7 +38,7 @@ from runs.rollouts.roles import session_recordings
 from runs.rollouts.sessions import delete_rollout, get_session, list_sessions, session_steps
 from runs.rollouts.steps import FinishReason, StepAnswer, finish_rollout, step_rollout, wait_for_answer
 from runs.rollouts.tokens import validate_tokens
-from runs.web.api.preferences import parse_wait, requested_wait
+from runs.web.api.prefer_header import parse_wait, requested_wait
 from runs.web.forms import EpisodesFilter
 
 

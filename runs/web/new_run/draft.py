@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.http import QueryDict
 from django.urls import reverse
 
-# What the address leaves out, because the page has it by default.
+# Defaults of the page, which its address leaves out.
 DEFAULTS = {
     "name": "",
     "team": "",
@@ -71,7 +71,7 @@ class Draft:
 
     @property
     def listed(self) -> str:
-        """Return what the list of environments is filtered by."""
+        """Return the filters of the list of environments, as one text."""
         return f"{self.fields['category']} {self.fields['q']}"
 
     def data(self) -> dict[str, object]:

@@ -119,9 +119,9 @@ def _page(
 
 
 def _update(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
-    """Return the parts of the page that depend on what is chosen, each of which htmx puts into its place.
+    """Return the parts of the page that depend on the choices. htmx replaces each of them.
 
-    Lists are left alone by a choice in them: it may be the first of several in quick succession.
+    A list is not replaced after a choice in it, because further choices may follow in quick succession.
     """
     form = NewRunForm(draft, user=user, complete=False)
     shown = (request.POST.get("listed"), request.POST.get("page"))

@@ -56,7 +56,7 @@ def hardening(options: TransportOptions, network_of: str = "") -> Keywords:
         "mem_limit": f"{options.memory_mb}m",
         "memswap_limit": f"{options.memory_mb}m",
         "nano_cpus": int(options.cpus * 1e9),
-        "ipc_mode": "none",  # a private namespace, and no /dev/shm in it
+        "ipc_mode": "none",  # a private namespace for System V objects, without /dev/shm
         "tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,mode=1777,size={_SCRATCH_MB}m,nr_inodes=16k"},  # noqa: S108
         "ulimits": [Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=1024, hard=4096)],
         "log_config": LogConfig(type="none"),
@@ -115,11 +115,12 @@ class DockerTransport(Transport):
             ) from error
 
     def _start(self, api: docker.APIClient, image: str, cpus: int) -> None:
-        limited = replace(self.options, cpus=min(self.options.cpus, cpus))  # the daemon refuses more
+        # The daemon refuses more processors than its machine has.
+        limited = replace(self.options, cpus=min(self.options.cpus, cpus))
         created = api.create_container(
             image,
             user=_USER,
-            stdin_open=True,  # with StdinOnce, because it is attached
+            stdin_open=True,  # the daemon also sets StdinOnce, because stdin is attached
             hostname=None if self._network_of else "sandbox",  # not allowed with a shared network namespace
             labels={LABEL: "engine", OWNER_LABEL: owner()},
             host_config=api.create_host_config(**hardening(limited, self._network_of), auto_remove=True),
@@ -210,7 +211,7 @@ def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
         known = _known.get((api.base_url, image))
         if known is None:
             try:
-                inspect: Callable[[str], dict[str, object]] = api.inspect_image  # it has no types
+                inspect: Callable[[str], dict[str, object]] = api.inspect_image  # the docker package has no types
                 found = str(inspect(image)["Id"])
                 known = _known[api.base_url, image] = found, int(api.info()["NCPU"])
             except ImageNotFound as error:
@@ -222,7 +223,7 @@ def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
 
 
 def plain_socket(attached: socket.SocketIO | ssl.SSLSocket) -> socket.socket:
-    """Return the connection, blocking, without the SDK's wrapper around connections that do not use TLS."""
+    """Return the socket of *connection* in blocking mode. The SDK wraps sockets that do not use TLS."""
     if isinstance(attached, ssl.SSLSocket):
         stream: socket.socket = attached
     else:

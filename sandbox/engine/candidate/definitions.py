@@ -16,7 +16,7 @@ class EntryPointMissing(Exception):
 
 
 def compile_source(code: str, filename: str) -> types.CodeType:
-    """Compile source; report every reason why that fails as a SyntaxError of `filename`."""
+    """Compile source. Each reason why that fails is raised as a SyntaxError of `filename`."""
     try:
         return compile(code, filename, "exec", dont_inherit=True)
     except SyntaxError:

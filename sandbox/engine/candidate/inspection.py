@@ -1,4 +1,4 @@
-"""What the judge is told about objects of the code under test: kind, class names, special methods, attributes."""
+"""Descriptions of objects of the code under test, for the judge: kind, class names, special methods, attributes."""
 
 import builtins
 import types

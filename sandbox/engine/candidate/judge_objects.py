@@ -1,4 +1,4 @@
-"""Stand-ins in the candidate's process for objects and functions of the tests: the judge does each operation."""
+"""References in the candidate's process to objects and functions of the tests. The judge carries out each operation."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class UseObject(Protocol):
-    """Has the judge apply an operation to one of its objects."""
+    """Function that asks the judge to apply an operation to one of its objects, and returns the result."""
 
     def __call__(self, number: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object: ...
 

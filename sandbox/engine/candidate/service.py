@@ -282,7 +282,7 @@ class Service:
         return self._encode(result)
 
     def use(self, number: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """Have the judge apply an operation to one of its objects."""
+        """Ask the judge to apply an operation to one of its objects, and return the result."""
         request = {
             "callback": number,
             "name": name,
@@ -294,7 +294,7 @@ class Service:
             kind, payload = self._channel.receive()
             reply = codec.of_type(dict, codec.loads(payload)) if kind == frames.PEER else {}
             if "op" in reply:
-                self.answer(_request(reply))  # the judge's function calls the code itself
+                self.answer(_request(reply))  # the function of the tests calls the code meanwhile
             elif "raised" in reply:
                 raise self._error_of_tests(reply)
             elif "stopped" in reply:
@@ -317,7 +317,7 @@ class Service:
 
 
 def _request(data: object) -> JudgeRequest:
-    return cast(JudgeRequest, data)  # the judge runs the engine's own code
+    return cast(JudgeRequest, data)  # the engine's own code in the judge's process wrote it
 
 
 def _changed(flat: Flattener, before: list[object]) -> dict[int, object]:

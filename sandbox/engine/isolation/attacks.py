@@ -140,7 +140,10 @@ def _own_by_another() -> None:
 
 
 def _lock() -> None:
-    """Lock a file that every run reads. A lock that a second descriptor gets as well was granted without effect."""
+    """Lock a file that every run reads.
+
+    If a second descriptor gets the same lock, the lock has no effect, so it is denied.
+    """
     import fcntl
 
     with open(os.__file__, "rb") as first, open(os.__file__, "rb") as second:

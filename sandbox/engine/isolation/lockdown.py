@@ -164,7 +164,7 @@ class Isolation:
             os.closerange((channel.LINK if linked else channel.FD) + 1, _HIGHEST_FD)
 
     def lock_down(self, request: RunOptions) -> None:
-        """In the fork: apply everything except the resource limits. Raises OSError; the run must not go on then."""
+        """In the fork: apply everything except the resource limits. Raises OSError; the run must not continue then."""
         if self.namespaces:
             for step in self._namespaced_steps(request):
                 step()

@@ -137,7 +137,7 @@ def _mapping(shared: bool) -> list[bytes]:
 
 
 def _unless(flags: int, index: int = 0) -> list[bytes]:
-    """Allow where the argument has none of the flags, else EPERM."""
+    """Allow the call if the argument has none of the flags, else fail with EPERM."""
     return [_load(_argument(index)), _statement(0x45, flags, 1, 0), _return(_ALLOW), _DENY]
 
 
@@ -231,7 +231,10 @@ def build_for_box() -> bytes:
 
 
 def _only(index: int, values: list[int], *, mask: int = 0xFFFFFFFF, otherwise: bytes = _DENY) -> list[bytes]:
-    """Go on if the masked low word of the argument is one of `values`."""
+    """Continue if the masked low word of the argument is one of `values`, else end with *otherwise*:
+
+    EPERM by default.
+    """
     tests = [_equal(value, len(values) - i, 0) for i, value in enumerate(values)]
     return [_load(_argument(index)), _statement(0x54, mask), *tests, otherwise]
 

@@ -11,7 +11,7 @@ LINUX = sys.platform == "linux"
 _machine = os.uname().machine.lower() if hasattr(os, "uname") else ""
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(_machine, _machine)
 
-# name=x86_64/aarch64, from the kernel's asm/unistd_64.h and asm-generic/unistd.h; "-" where it does not exist.
+# name=x86_64/aarch64, from the kernel's asm/unistd_64.h and asm-generic/unistd.h; "-" if it does not exist.
 _TABLE = """
 read=0/63 write=1/64 readv=19/65 writev=20/66 pread64=17/67 pwrite64=18/68 preadv=295/69 pwritev=296/70
 preadv2=327/286 pwritev2=328/287 open=2/- openat=257/56 openat2=437/437 close=3/57 close_range=436/436

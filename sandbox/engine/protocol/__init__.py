@@ -1,1 +1,1 @@
-"""What crosses between processes: frames, encoded values, operations and replies."""
+"""The protocols between processes: frames, encoded values, operations and replies."""

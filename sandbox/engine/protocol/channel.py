@@ -7,7 +7,7 @@ import struct
 from . import frames
 
 FD = 3  # the pipe to the engine, in every run
-LINK = 4  # the pipe between candidate and judge, where they have one of their own
+LINK = 4  # the pipe between candidate and judge, if they have one of their own
 
 _CHUNK = 1 << 15
 _HEADER = struct.Struct(">IB")

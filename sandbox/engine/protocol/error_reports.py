@@ -1,4 +1,4 @@
-"""Descriptions of exceptions and encodings of values that untrusted code made, safe against both."""
+"""Descriptions of exceptions, and encodings of values, of untrusted code. Neither can make these functions raise."""
 
 import resource
 from typing import TypedDict

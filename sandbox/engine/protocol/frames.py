@@ -32,7 +32,7 @@ EXIT = ord("X")  # head JSON, see ExitHead; then stdout, then stderr
 JOB = ord("J")  # to the run, first: its job
 BEGUN = ord("B")  # from the run, first: locked down, about to run the code
 REPORT = ord("V")  # from the run, for the pool
-PEER = ord("P")  # between candidate and judge, passed on by the pool where they have no pipe of their own
+PEER = ord("P")  # between candidate and judge; the pool passes it on if they have no pipe of their own
 PEER_GONE = ord("G")  # to one of them: the other's process has ended
 
 

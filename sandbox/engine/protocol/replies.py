@@ -32,22 +32,27 @@ _MAX_LENGTH = 2**63  # of anything that has a `__len__`
 
 
 def is_text(value: object) -> TypeGuard[str]:
+    """Return whether this is a text, of exactly that type."""
     return type(value) is str
 
 
 def is_count(value: object) -> TypeGuard[int]:
+    """Return whether this is an integer from 0 to below _MAX_COUNT."""
     return type(value) is int and 0 <= value < _MAX_COUNT
 
 
 def is_length(value: object) -> bool:
+    """Return whether this is an integer from 0 to below _MAX_LENGTH."""
     return type(value) is int and 0 <= value < _MAX_LENGTH
 
 
 def is_line(value: object) -> bool:
+    """Return whether this is the number of a line, or None if no line is known."""
     return value is None or is_count(value)
 
 
 def is_anything(value: object) -> bool:
+    """Return True: each encoded value is accepted."""
     return True
 
 

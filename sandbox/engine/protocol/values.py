@@ -1,4 +1,4 @@
-"""Values encoded by name or by attributes: standard library types, instances of classes that both processes define."""
+"""Values encoded by name or attributes: standard library types, and instances of classes that both processes define."""
 
 import builtins
 import collections
@@ -82,7 +82,7 @@ def _is_behaviour(kind: type, name: str) -> bool:
 
 
 def crosses_by_value(kind: type) -> bool:
-    """Return whether the attributes of instances of a class of the prompt describe them completely."""
+    """Return whether instances of this class of the prompt are described completely by their attributes."""
     return issubclass(kind, enum.Enum) or all(base.__module__ != "builtins" for base in kind.__mro__[:-1])
 
 

@@ -1,1 +1,1 @@
-"""Proxies in the tests' process for objects of the code under test."""
+"""Proxies: objects in the tests' process that stand for objects of the code under test."""

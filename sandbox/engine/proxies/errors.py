@@ -1,4 +1,4 @@
-"""Exceptions by which a judge learns that the candidate is lost, cheats, or raised something itself."""
+"""Exceptions in a judge's process if the candidate ended, tampers, returns too much, lacks a name, or raised itself."""
 
 
 class CandidateGone(BaseException):

@@ -45,9 +45,9 @@ class Peer:
         self.named_classes: set[str] = set()  # classes of the code that the tests name
         self.plain_values: dict[int, object] = {}  # handle -> value of the built-in type that the object extends
         self.raise_lines: frozenset[int] = frozenset()  # lines at which the tests raise exceptions themselves
-        self.on_lost: Callable[[BaseException], None] = lambda signal: None  # called before a loss is raised
-        self.too_large: TooLarge | None = None  # the last result that was
-        self.unsupported = ""  # the first thing in the tests that has another result here than in the code's process
+        self.on_lost: Callable[[BaseException], None] = lambda signal: None  # called before CandidateGone is raised
+        self.too_large: TooLarge | None = None  # the last result that was too large
+        self.unsupported = ""  # the first operation whose result differs from that in the code's process
         self.inconsistent = ""  # how an object replied differently to the same question
         self.answered = 0  # requests answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
@@ -87,7 +87,7 @@ class Peer:
         return self.answered > self.found
 
     def note(self, reason: str) -> None:
-        """Record the first thing in the tests that needs the process of the code."""
+        """Record the first operation of the tests that needs the process of the code."""
         self.unsupported = self.unsupported or reason
 
     # ---- questions --------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Peer:
         return None, TooLarge(content) if kind == "large" else Missing(content)
 
     def _compare(self, operation: str, request: dict[str, object], kind: str, content: object, watched: bool) -> None:
-        """Compare a reply with an earlier one to the same question."""
+        """Compare a reply with earlier replies to the same question. A difference is described in `inconsistent`."""
         if operation == "call":
             self._history.forget()
             return

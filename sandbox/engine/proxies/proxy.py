@@ -1,5 +1,6 @@
-"""Proxies in the tests' process for objects of the code: they ask the candidate's process, and never trust a verdict.
+"""Proxies for objects of the code.
 
+They request each operation from the candidate's process, and trust no verdict of it.
 Tests compare built-in values of their own process. An object of the code's own class never equals a built-in value.
 Its `__eq__` is not called for that, because the call would send the expected value to the code. Methods are called only
 on objects of a class that the tests name (see `trust_levels`), and two objects are compared by the code's `__eq__` only
@@ -91,7 +92,7 @@ def state_of(proxy: "Proxy") -> ProxyState:
 
 
 def apply(proxy: "Proxy", name: str, *args: object, grants: str = trust_levels.GIVEN) -> object:
-    """Have the candidate apply an operation to the object, and return the result."""
+    """Ask the candidate to apply an operation to the object, and return the result."""
     state = state_of(proxy)
     return state.peer.ask(
         "apply",

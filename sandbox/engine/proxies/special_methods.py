@@ -13,7 +13,7 @@ Method = Callable[..., object]
 
 
 def asks(name: str) -> Method:
-    """Return a method that has the candidate apply an operation."""
+    """Return a method that asks the candidate to apply an operation."""
 
     def method(self: Proxy, *args: object) -> object:
         return apply(self, name, *args)

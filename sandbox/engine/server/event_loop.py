@@ -1,7 +1,7 @@
-"""Event loop of an engine: talks to the pool, has the zygote start runs, passes on their frames and output.
+"""Event loop of an engine: exchanges frames with the pool, orders runs from the zygote, passes on frames and output.
 
-There is one session per job. A candidate and its judge get a pipe between them (see `links`). If they run in two
-engines that cannot meet, the pool passes on their frames.
+There is one session per run. A candidate and its judge get a pipe between them (see `links`). If they run in two
+engines that cannot connect to each other, the pool passes on their frames.
 """
 
 import os
@@ -182,6 +182,7 @@ class EventLoop:
     # ---- sessions ---------------------------------------------------------------------------------------------------
 
     def _start(self, number: int, payload: bytes) -> None:
+        """Start a run for a START frame of the pool: its session, its pipe to another run, its control group."""
         head_data, (job,) = frames.split_head(payload)
         head = cast(StartHead, head_data)
         limits = head["limits"]

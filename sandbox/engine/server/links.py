@@ -14,7 +14,7 @@ _NUMBER = 4  # bytes of a session's number
 
 
 class Links:
-    """Pipes within one engine: the judge's end waits here until the judge starts."""
+    """Pipes within one engine. The judge's end of each pipe is kept here until the judge starts."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, socket.socket] = {}

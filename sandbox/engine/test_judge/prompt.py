@@ -1,4 +1,4 @@
-"""The prompt of a job: parsed, and the definitions in it that are only announced."""
+"""The prompt of a job: its syntax tree, and the definitions in it that have no body yet (stubs)."""
 
 import ast
 from typing import TypeGuard

@@ -100,7 +100,7 @@ class VerdictBuilder:
 
     @property
     def _unsupported(self) -> str:
-        """The first thing in the tests that has another result here than in the code's process."""
+        """Why this process cannot decide the tests: they need the process of the code; "" if it can decide them."""
         return (self._peer.unsupported if self._peer else "") or self.reason
 
     def _failure_of(self, unit: Unit) -> TestFailure | None:

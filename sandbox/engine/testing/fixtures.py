@@ -295,6 +295,7 @@ class _Run:
         return "function" if fixture.scope in ("function", "class") else "module"
 
     def _made(self, fixture: Fixture, scope: Scope) -> object:
+        """Call the function of a fixture with the fixtures that it takes. Raises Unsupported for a coroutine."""
         function = getattr(fixture.function, "__func__", fixture.function)
         taken = {n: self.value(n, fixture if n == fixture.name else None, fixture) for n in fixture_arguments(fixture)}
         args = (self.instance,) if argument_names(function)[:1] == ["self"] else ()

@@ -72,7 +72,7 @@ _DISPLAYS: dict[type[ast.expr], Callable[[list[object]], object]] = {ast.List: l
 
 
 class NeedsTestJudge(Exception):
-    """An answer that must not be used in this process, such as a generator that a test lists: a judge has to."""
+    """An answer that only a judge may compare, such as a generator whose items a test lists."""
 
 
 class NotLiteral(Exception):

@@ -95,7 +95,7 @@ class Launcher:
         raise TimeoutError("the launcher does not reply")
 
     def wake(self) -> None:
-        """Let the launcher go on if the agent has stopped it."""
+        """Continue the launcher if the agent has stopped it with a signal."""
         self.signal(signal.SIGCONT)
 
     def signal(self, number: signal.Signals) -> None:

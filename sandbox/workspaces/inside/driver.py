@@ -82,7 +82,7 @@ def change_mode(request: Request) -> Request:
 
 
 def snapshot(request: Request) -> Request:
-    """Send an archive of the writable folders. The agent's processes are stopped meanwhile and go on afterwards."""
+    """Send an archive of the writable folders. The agent's processes are stopped meanwhile and continued afterwards."""
 
     def emit(data: bytes) -> None:
         send({"id": request["id"], "part": "data", "data": base64.b64encode(data).decode()})

@@ -1,4 +1,4 @@
-"""Files on their way out of a box and into one: artifacts for scoring, and snapshots of the writable folders.
+"""Files that are copied out of a box or into one: artifacts for scoring, and snapshots of the writable folders.
 
 Runs inside the box as the agent's user. Links are never followed. A snapshot is a compressed tar archive. Its members
 are named `N/path`, with the number of their folder. The host stores archives and never unpacks them. `Unpacker` fails

@@ -26,7 +26,7 @@ def test_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
 def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("old")
-    with pytest.raises(CannotWrite, match=r"out.jsonl is there already; --force replaces it\."):
+    with pytest.raises(CannotWrite, match=r"out.jsonl exists already; --force replaces it\."):
         put(out)
     assert out.read_text() == "old"
     put(out, force=True)
@@ -34,7 +34,7 @@ def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
 
 
 def test_file_created_meanwhile_is_kept_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(CannotWrite, match="second is there already"), Outputs() as outputs:
+    with pytest.raises(CannotWrite, match="second exists already"), Outputs() as outputs:
         outputs.file(tmp_path / "first").write_text("new")
         outputs.file(tmp_path / "second").write_text("new")
         (tmp_path / "second").write_text("theirs")

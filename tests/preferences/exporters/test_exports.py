@@ -444,7 +444,7 @@ def test_export_replaces_files_only_with_force_and_removes_old_ties(tmp_path: Pa
     command("--out", tmp_path / "p.jsonl")
     assert "p.ties.jsonl" in names(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert refused(capsys, "--out", tmp_path / "p.jsonl").endswith("p.jsonl is there already; --force replaces it.")
+    assert refused(capsys, "--out", tmp_path / "p.jsonl").endswith("p.jsonl exists already; --force replaces it.")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     record_preference(
         NewPreference(

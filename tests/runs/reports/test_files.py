@@ -75,7 +75,7 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     run = hostile_run()
     (tmp_path / "r.md").write_text("mine")
     output = run_command("report", run.pk, "--html", tmp_path / "r.html", "--markdown", tmp_path / "r.md", code=2)
-    assert "r.md is there already; --force replaces it." in output
+    assert "r.md exists already; --force replaces it." in output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.md"]
     run_command("report", run.pk, "--markdown", tmp_path / "r.md", "--force")
     assert "Run" in (tmp_path / "r.md").read_text()

@@ -24,7 +24,7 @@ from llmeval_client.requests import get, next_request, pause_before_retry, post_
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
 from runs.rollouts import claims, steps
-from runs.web.api import preferences
+from runs.web.api import prefer_header
 from sandbox.errors import SandboxUnavailable
 from tests.processes import database_environment, wait_until
 from tests.runs.rollouts.test_turns import Client, begin, say
@@ -256,7 +256,7 @@ def _answers(url: str) -> bool:
 def test_client_follows_202_until_the_step_has_ended(
     live_server: Any, token: str, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preferences, "_DEFAULT_WAIT_S", 0.0)
+    monkeypatch.setattr(prefer_header, "_DEFAULT_WAIT_S", 0.0)
     sent: list[tuple[str, int]] = []
     send = httpx2.Client.request
 

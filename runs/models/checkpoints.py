@@ -1,4 +1,4 @@
-"""What lets a run continue where it stopped: cached model calls, and checkpoints of episodes."""
+"""Stored data from which a run continues where it stopped: cached calls of models, and checkpoints of episodes."""
 
 import re
 

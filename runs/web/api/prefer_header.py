@@ -1,4 +1,4 @@
-"""How long a request waits for its answer: the parameter `wait`, and the header `Prefer` of RFC 7240."""
+"""Time that a request waits for its answer: the parameter `wait`, or the header `Prefer` of RFC 7240."""
 
 import math
 
@@ -12,7 +12,7 @@ _DEFAULT_WAIT_S = 5.0
 def requested_wait(request: Request) -> float | None:
     """Return the seconds after which the client wants an answer with 202, or None if it waits until the end.
 
-    The parameter `wait` precedes the header `Prefer: respond-async, wait=SECONDS`. Raises ValidationError.
+    The parameter `wait` takes precedence over the header `Prefer: respond-async, wait=SECONDS`. Raises ValidationError.
     """
     wait = parse_wait(request)
     if wait is not None:
