@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 IDLE_S = 30.0  # a box that is not used in this time is closed
 _LATELY_S = 10.0  # as many boxes of a kind are kept as were opened in this time
 _LOOK_EVERY_S = 1.0
+_FINISH_S = 10.0  # for a box that is being opened when no more are wanted
 
 
 @dataclass(slots=True)
@@ -68,9 +69,12 @@ class PreparedBoxes:
             return  # a forked process: the boxes belong to its parent
         with self._changed:
             self._number = 0
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(_FINISH_S)
+        with self._changed:
             boxes = [box for kind in self._kinds.values() for box, _ in kind.waiting]
             self._kinds.clear()
-            self._changed.notify()
         for box in boxes:
             self._close(box)
 
