@@ -36,9 +36,8 @@ from sandbox.workspaces.driven import (
     total_memory_mb,
     writable_folders,
 )
-from sandbox.workspaces.egress import PROXY_NAME, proxy_environment, read_refusals, start_proxy
-from sandbox.workspaces.prepared import IDLE_S, PreparedBoxes
-from sandbox.workspaces.services import (
+from sandbox.workspaces.network.egress import PROXY_NAME, proxy_environment, read_refusals, start_proxy
+from sandbox.workspaces.network.services import (
     NO_NAME_SERVER,
     BoxNetwork,
     open_network,
@@ -46,6 +45,7 @@ from sandbox.workspaces.services import (
     start_services,
     sweep_group,
 )
+from sandbox.workspaces.prepared import IDLE_S, PreparedBoxes
 
 _API_TIMEOUT_S = 60
 _WAITS_S = 2 * IDLE_S  # a prepared box ends by itself after this time, if the process that prepared it was killed

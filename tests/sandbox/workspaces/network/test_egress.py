@@ -10,10 +10,10 @@ import pytest
 from docker.types import IPAMConfig, IPAMPool
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces import proxy
 from sandbox.workspaces.base import BoxLimits, BoxSpec, Handle, ServiceSpec
 from sandbox.workspaces.docker_api import GROUP_LABEL
 from sandbox.workspaces.docker_engine import DockerWorkspaces
+from sandbox.workspaces.network import proxy
 from tests.sandbox import containers
 from tests.services import unavailable
 

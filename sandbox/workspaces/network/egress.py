@@ -12,7 +12,7 @@ from docker.types import LogConfig
 from sandbox.connections.transports.docker import Keywords
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.docker_api import GROUP_LABEL, LABEL, image_id
-from sandbox.workspaces.proxy import PORT
+from sandbox.workspaces.network.proxy import PORT
 
 PROXY_NAME = "egress-proxy"
 _USER = "65534:65534"
