@@ -31,7 +31,10 @@ def get_run(run_id: int | str) -> Run:
         known = f"the latest is {latest.pk}" if latest else "none is stored yet"
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None
     if run.deleted_at is not None:
-        raise RunNotFound(f"Run {run.pk} is deleted. An administrator can restore it in the admin, or with `manage.py runs restore {run.pk}`.")
+        raise RunNotFound(
+            f"Run {run.pk} is deleted. An administrator can restore it in the admin, "
+            f"or with `manage.py runs restore {run.pk}`."
+        )
     return run
 
 

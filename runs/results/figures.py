@@ -51,14 +51,14 @@ class Lead:
 class CellFigures:
     """Figures aggregated from the responses of one model to one environment, as plain data that JSON can store.
 
-    Counts, accuracy and times leave quarantined cases out; tokens, cost and
-    `stored`, the number of responses by status, include every response. Costs are None if a
-    part of them is not known; `unmetered` counts the model's responses without a known cost. `limits` counts episodes
-    that a limit of turns or time ended, by limit. Dictionaries of counts start with the most frequent key, but
-    `latency_bins` (runs/results/breakdown/latencies.py) with the shortest time. `failures` has one kind for each
-    response that did not pass, `reasons` the most frequent patterns of reasons. `first_failed` is the id of the response that failed and
-    was stored first, as lists of responses are ordered. `leads` is empty unless the model is the most accurate of several.
-    `served_models` counts the responses by the model that the endpoint reported, the most frequent names only.
+    Counts, accuracy and times leave quarantined cases out; tokens, cost and `stored`, the number of responses by
+    status, include every response. Costs are None if a part of them is not known; `unmetered` counts the model's
+    responses without a known cost. `limits` counts episodes that a limit of turns or time ended, by limit. Dictionaries
+    of counts start with the most frequent key, but `latency_bins` (runs/results/breakdown/latencies.py) with the
+    shortest time. `failures` has one kind for each response that did not pass, `reasons` the most frequent patterns of
+    reasons. `first_failed` is the id of the response that failed and was stored first, as lists of responses are
+    ordered. `leads` is empty unless the model is the most accurate of several. `served_models` counts the responses by
+    the model that the endpoint reported, the most frequent names only.
     """
 
     attempts: int

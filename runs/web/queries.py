@@ -48,7 +48,9 @@ def get_visible_run(user: User | AnonymousUser, pk: int) -> Run:
     """Return run *pk*. Raises Http404 if it does not exist or *user* may not see it."""
     run = visible_runs(user).defer(None).filter(pk=pk).first()
     if run is None:
-        raise Http404(f"There is no run {pk}, or it was deleted, or one of its environments is private to another user.")
+        raise Http404(
+            f"There is no run {pk}, or it was deleted, or one of its environments is private to another user."
+        )
     return run
 
 

@@ -124,7 +124,7 @@ def test_cancelling_a_run_that_has_ended_says_so(run: Run) -> None:
 
 
 def test_missing_action_is_the_only_missing_argument() -> None:
-    with pytest.raises(CommandError, match="the following arguments are required: action$"):
+    with pytest.raises(CommandError, match=r"the following arguments are required: action$"):
         call_command("runs")
 
 

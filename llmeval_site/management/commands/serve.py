@@ -24,7 +24,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the site (default 8000)")
-        parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1); others require a TLS proxy")
+        parser.add_argument(
+            "--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1); others require a TLS proxy"
+        )
 
     def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:

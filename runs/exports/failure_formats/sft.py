@@ -13,7 +13,9 @@ from runs.exports.provenance import response_provenance
 
 class Sft(CompletionFormat):
     name = "sft"
-    summary = 'for supervised fine-tuning (TRL): as openai, with tools, the failed answer and the source of the right one'
+    summary = (
+        "for supervised fine-tuning (TRL): as openai, with tools, the failed answer and the source of the right one"
+    )
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)
