@@ -24,25 +24,21 @@ def is_shutting_down() -> bool:
     return _process_ends or _flag[0] != 0
 
 
-@worker_shutting_down.connect
 def _note_shutdown(**_: object) -> None:
     _flag[0] = 1
 
 
-@worker_init.connect
 def _note_main_process(**_: object) -> None:
     global _main_process
     _main_process = os.getpid()
 
 
-@task_prerun.connect
 def _handle_sigterm(**_: object) -> None:
     # The pool restores its own handler when it starts a process, so this is set for each task.
     if _main_process not in (0, os.getpid()) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _note_end_of_process)
 
 
-@task_postrun.connect
 def _forget_end_of_process(**_: object) -> None:
     global _process_ends
     _process_ends = False
@@ -51,3 +47,9 @@ def _forget_end_of_process(**_: object) -> None:
 def _note_end_of_process(*_: object) -> None:
     global _process_ends
     _process_ends = True
+
+
+worker_shutting_down.connect(_note_shutdown)
+worker_init.connect(_note_main_process)
+task_prerun.connect(_handle_sigterm)
+task_postrun.connect(_forget_end_of_process)
