@@ -72,7 +72,7 @@ class TranscriptTurn:
 
     @property
     def empty(self) -> bool:
-        return self.content is None and not self.calls and not self.parts
+        return not self.text.strip() and not self.calls and not self.parts
 
 
 def read_messages(
