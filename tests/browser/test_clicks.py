@@ -29,6 +29,13 @@ def test_first_differing_answer_is_two_clicks_from_the_comparison(visit: Visit, 
     expect(page.get_by_role("heading", name="Differences of the answers")).to_be_visible()
 
 
+def test_first_differing_answer_is_two_clicks_from_the_list_of_runs(visit: Visit, site: FullSite) -> None:
+    page = visit("/runs/", site.user)
+    page.locator("td.choose a").first.click()  # 1
+    page.get_by_role("link", name="First case that differs").first.click()  # 2
+    expect(page.get_by_role("heading", name="Differences of the answers")).to_be_visible()
+
+
 def test_failures_are_exported_with_two_clicks_from_the_run(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user)
     page.get_by_text("Failing cases", exact=True).click()  # 1
