@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from hub.common import wording
 from hub.teams.choice import list_own_teams
 from hub.teams.visibility import sees_all_teams
 from runs.models import ModelEndpoint, Run
@@ -85,13 +86,18 @@ class RunAdmin(admin.ModelAdmin):
     @admin.action(description="Delete the selected runs (can be restored)", permissions=["change"])
     def delete_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         assert isinstance(request.user, User)
+        deleted = 0
         for run in queryset:
             try:
                 delete_run(run=run, user=request.user)
+                deleted += 1
             except RunActive as error:
                 messages.warning(request, str(error))
+        if deleted:
+            messages.success(request, f"Deleted {wording.counted(deleted, 'run')}.")
 
     @admin.action(description="Restore the selected runs", permissions=["change"])
     def restore_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         for run in queryset:
             restore_run(run=run)
+        messages.success(request, f"Restored {wording.counted(len(queryset), 'run')}.")

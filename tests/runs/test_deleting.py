@@ -140,7 +140,8 @@ def test_admin_hides_runs_of_private_environments_of_others(run: Run) -> None:
 def test_staff_delete_and_restore_runs_in_the_admin(run: Run) -> None:
     client = client_of(User.objects.create_superuser("root"))
     for action, deleted in (("delete_runs", True), ("restore_runs", False)):
-        client.post("/admin/runs/run/", {"action": action, "_selected_action": [run.pk]})
+        answer = client.post("/admin/runs/run/", {"action": action, "_selected_action": [run.pk]}, follow=True)
+        assert f"{'Deleted' if deleted else 'Restored'} 1 run." in answer.content.decode()
         assert bool(Run.objects.get().deleted_at) is deleted
         for wanted in ("0", "1"):
             listed = b"old evaluation" in client.get(f"/admin/runs/run/?deleted={wanted}").content
