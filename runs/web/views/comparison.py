@@ -147,8 +147,8 @@ def case(request: HttpRequest) -> HttpResponse:
     names = list(_cases(cells, flips, form).order_by("position").values_list("external_id", flat=True))
     shown = given["case"] or next(iter(names), "")
     if not shown:
-        error = "Both sides have the same results, and where both are wrong, the same answers."
-        return render(request, "runs/compared_case.html", {"form": form, "error": error})
+        same = "Both sides have the same results, and where both are wrong, the same answers."
+        return render(request, "runs/compared_case.html", {"form": form, "error": same})
     left, right = (
         _responses(cells.part_a, cells.model_a, shown),
         _responses(cells.part_b, cells.model_b, shown),

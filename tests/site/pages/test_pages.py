@@ -34,7 +34,7 @@ def published(slug: str = "sums") -> Run:
 def test_empty_dashboard_explains_how_to_start_a_run(client: Client, user: User) -> None:
     page = client.get("/").content.decode()
     assert "make eval CONFIG=configs/eval_v1.yaml" in page
-    assert "/runs/new/" in page
+    assert "press “Run a pilot”" in page
 
 
 def test_dashboard_shows_running_runs_and_latest_results(client: Client, user: User) -> None:
