@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hub.management.invocation import command
 from hub.models import Case
-from runs.models import Run, Score
+from runs.models import Response, Run, Score
 from runs.providers.registry import PROVIDERS
 from runs.providers.replay import Replay
 from runs.reports import formats, print_report, render_html, results_json
@@ -342,6 +342,22 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
     assert "Recorded answers, given before this run: alpha" in text
     assert "alpha was stopped: The key was refused." in text
     assert only_result(run)["recorded"] is True
+
+
+def test_cost_of_recorded_answers_is_unknown_only_without_a_price() -> None:
+    free = {"input": 0.0, "output": 0.0}
+    for slug, price, said in (("sums", None, "Latency and cost are unknown."), ("more", free, "Latency is unknown.")):
+        run = stored_run(stored_version(slug, cases=1), provider="replay", price=price)
+        stored_outcomes(run, "p")
+        assert f"Recorded answers, given before this run: alpha. {said}" in printed(run)
+
+
+def test_first_failure_is_the_failed_response_that_was_stored_first() -> None:
+    run = stored_run(stored_version(cases=3))
+    for name in ("c2", "c0", "c1"):
+        stored_response(run, Case.objects.get(external_id=name), "failed" if name != "c1" else "passed")
+    first = Response.objects.get(case__external_id="c2")
+    assert [cell.figures.first_failed for cell in aggregate_run(run)] == [first.pk]
 
 
 def test_answers_of_each_provider_that_is_not_live_are_reported_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
