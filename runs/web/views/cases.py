@@ -11,7 +11,7 @@ from hub.models import Case
 from hub.selectors import may_see_content
 from runs.charts.plots import IntervalRow, interval_chart
 from runs.models import Run, RunEnvironment
-from runs.results.breakdown.slices import case_values, label_counts, slice_results
+from runs.results.breakdown.slices import CaseValues, case_values, label_counts, slice_results
 from runs.results.case_grid import grid_cases, grid_rows
 from runs.selectors import models_under_test
 from runs.web import queries
@@ -71,15 +71,27 @@ def _query(**values: str) -> str:
     return urlencode({name: value for name, value in values.items() if value})
 
 
+def _first_with_values(request: HttpRequest, parts: list[RunEnvironment]) -> tuple[RunEnvironment, CaseValues]:
+    """Return the first environment whose cases have metadata that the user may see, else the first one without any."""
+    for part in parts:
+        if may_see_content(request.user, part.version.environment) and (values := case_values(part)):
+            return part, values
+    return parts[0], {}
+
+
 @require_safe
 def slices(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the accuracy on the cases of `?environment=` by the values of `?by=`, a key of their metadata."""
+    """Show the accuracy on the cases of `?environment=` by the values of `?by=`, a key of their metadata.
+
+    Without `?environment=`, the first environment whose cases have metadata is shown.
+    """
     run, parts = _run_with_environments(request, pk)
     form = SlicesFilter(request.GET, slugs=[_slug(part) for part in parts])
     chosen = form.chosen
-    part = _chosen_part(parts, chosen["environment"])
+    part, values = _first_with_values(
+        request, [_chosen_part(parts, chosen["environment"])] if chosen["environment"] else parts
+    )
     may_see = may_see_content(request.user, part.version.environment)
-    values = case_values(part) if may_see else {}
     keys = label_counts(values)
     by = chosen["by"] if chosen["by"] in values else next(iter(keys), "")
     models = models_under_test(run)
