@@ -34,7 +34,7 @@ MODEL = {"id": "model", "object": "model", "created": 0, "owned_by": "run"}
 
 lock = threading.Lock()  # for the requests below
 counts = {"requests": 0}
-pending: list = []  # requests without a reply, and those whose reply no client has read
+pending: "list[PendingRequest]" = []  # requests without a reply, and those whose reply no client has read
 responses: dict[str, list] = {}  # the items of each response's conversation, by its id
 settings = {"keep_alive_s": 10.0}
 
