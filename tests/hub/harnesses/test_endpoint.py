@@ -396,7 +396,8 @@ def lines_until(response, wanted, count):
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_streams_begin_before_the_model_has_answered(play: Play, api: str) -> None:
+def test_streams_begin_before_the_model_has_answered(play: Play, monkeypatch: pytest.MonkeyPatch, api: str) -> None:
+    monkeypatch.setattr(program, "KEEP_ALIVE_S", 600)
     request = "chat.completions.create(**ASK" if api == "chat" else "responses.create(model='gpt', input='?'"
     play(
         RAW
@@ -619,6 +620,8 @@ except openai.APIStatusError as error:
     assert error.status_code == 413 and "at most 4194304 bytes" in error.message
 else:
     raise AssertionError("answered")
+response = send("POST", "/chat/completions", b"x" * 20_000_000)  # this client reads no answer before it has sent all
+assert response.status == 413, response.status
 client.chat.completions.create(**ASK)
 """,
         [said("yes")],
