@@ -26,6 +26,7 @@ from sandbox.workspaces.base import Handle, WorkspaceEngine, WorkspaceError, Wor
 
 FOLDER = "/tmp/agent"  # noqa: S108
 PORT = 8080
+KEEP_ALIVE_S = 10.0  # between the bytes that a waiting client gets
 REFERENCE_CALL = "reference_script"  # id of the call that carries the script of a reference answer
 MAX_INVALID = 20  # requests that are answered with an error, before the episode ends
 MAX_TRANSCRIPT_BYTES = 16 * 1024 * 1024
@@ -94,7 +95,7 @@ def start_program(
     engine.write(handle, {f"{FOLDER}/instruction.md": instruction.encode("utf-8", "surrogatepass")})
     program = f"{FOLDER}/{path.removeprefix(below)}"
     command = [program] if files[path].startswith(b"#!") else ["python3" if path.endswith(".py") else "sh", program]
-    arguments = shlex.join(["serve", str(PORT), json.dumps([*command, f"{FOLDER}/instruction.md"])])
+    arguments = shlex.join(["serve", str(PORT), json.dumps([*command, f"{FOLDER}/instruction.md"]), str(KEEP_ALIVE_S)])
     environment = {
         "OPENAI_BASE_URL": f"http://127.0.0.1:{PORT}/v1",
         "OPENAI_API_KEY": token,
@@ -136,8 +137,10 @@ def next_request(
             _reply(engine, handle, number, error_answer(error))
             invalid += 1
         else:
-            too_large = request.state["bytes"] > MAX_TRANSCRIPT_BYTES
-            return Ended(limit="transcript") if too_large else request
+            if request.state["bytes"] > MAX_TRANSCRIPT_BYTES:
+                return Ended(limit="transcript")
+            engine.write(handle, {relay.accepted_path(number): b""})
+            return request
         if invalid >= MAX_INVALID:
             return Ended(limit="invalid_requests")
 

@@ -69,8 +69,23 @@ class Played:
     end: Ended = field(default_factory=Ended)
 
 
+@dataclass(frozen=True)
+class After:
+    """A reply that is sent once the program has written *file*."""
+
+    file: str
+    reply: Reply | Message
+
+    def wait(self, folder: Path) -> Reply | Message:
+        deadline = time.monotonic() + 30
+        while not (folder / self.file).exists():
+            assert time.monotonic() < deadline, f"the program did not write {self.file}"
+            time.sleep(0.01)
+        return self.reply
+
+
 def play_program(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, replies: Sequence[Reply | Message]
+    monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, replies: Sequence[Reply | Message | After]
 ) -> Played:
     """Run a *script* with this interpreter's packages. A message among *replies* comes from a trainer."""
     with socket.socket() as free:
@@ -92,7 +107,9 @@ def play_program(
         played.messages.append(list(conversation))
         played.tools.append(found.tools)
         played.new.append(found.new)
-        answer = left.pop(0)
+        assert left, "there are more requests than replies"
+        first = left.pop(0)
+        answer = first.wait(folder) if isinstance(first, After) else first
         reply = answer if isinstance(answer, Reply) else None
         message = answer.message if isinstance(answer, Reply) else answer
         state = send_reply(box, handle, found.state, message, reply)

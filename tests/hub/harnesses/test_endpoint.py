@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from hub.harnesses.steps import program
 from hub.protocols.calls import Reply, Usage
 from hub.protocols.messages import Message
-from tests.hub.harnesses.local_box import Played, play_program
+from tests.hub.harnesses.local_box import After, Played, play_program
 
 USAGE = Usage(input=11, output=7, cached_input=3, reasoning=2)
 TOOL = {"name": "add", "description": "Add.", "parameters": {"type": "object", "properties": {}}}
@@ -26,7 +27,7 @@ import asyncio, json, openai
 client = openai.OpenAI(max_retries=0)
 later = openai.AsyncOpenAI(max_retries=0)
 """
-Play: TypeAlias = Callable[[str, Sequence[Reply | Message]], Played]
+Play: TypeAlias = Callable[[str, Sequence[Reply | Message | After]], Played]
 
 
 def said(text: str, **more: Any) -> Reply:
@@ -366,4 +367,305 @@ else:
 client.responses.create(model="gpt", input="end")
 """,
         [said("done")],
+    )
+
+
+# ---- waiting, repeated and abandoned requests ------------------------------------------------------------------------
+
+RAW = """
+import http.client, os, socket
+from pathlib import Path
+from urllib.parse import urlparse
+
+address = urlparse(os.environ["OPENAI_BASE_URL"]).netloc
+ASK = dict(model="gpt", messages=[{"role": "user", "content": "?"}])
+
+def send(method, path, body=None, **headers):
+    connection = http.client.HTTPConnection(address, timeout=30)
+    key = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+    connection.request(method, "/v1" + path, body, {**key, **headers}, encode_chunked=not isinstance(body, bytes))
+    return connection.getresponse()
+
+def lines_until(response, wanted, count):
+    lines = []
+    while lines.count(wanted) < count:
+        lines.append(response.readline())
+        assert lines[-1], lines
+    return lines
+"""
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_streams_begin_before_the_model_has_answered(play: Play, monkeypatch: pytest.MonkeyPatch, api: str) -> None:
+    monkeypatch.setattr(program, "KEEP_ALIVE_S", 600)
+    request = "chat.completions.create(**ASK" if api == "chat" else "responses.create(model='gpt', input='?'"
+    play(
+        RAW
+        + f"""
+stream = client.{request}, stream=True)
+Path("begun").touch()
+assert len(list(stream)) > 2
+""",
+        [After("begun", said("yes"))],
+    )
+
+
+def test_streams_have_comments_while_the_model_is_asked(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "KEEP_ALIVE_S", 0.05)
+    play(
+        RAW
+        + """
+response = send("POST", "/chat/completions", json.dumps({**ASK, "stream": True}))
+assert response.headers["Content-Type"] == "text/event-stream"
+lines_until(response, b": waiting\\n", 3)
+Path("begun").touch()
+rest = response.read()
+assert rest.rstrip().endswith(b"data: [DONE]"), rest
+with client.chat.completions.stream(**ASK) as stream:
+    Path("again").touch()
+    assert stream.get_final_completion().choices[0].message.content == "yes"
+""",
+        [After("begun", said("yes")), After("again", said("yes"))],
+    )
+
+
+def test_other_replies_begin_with_blank_lines_if_the_model_takes_long(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "KEEP_ALIVE_S", 0.05)
+    play(
+        RAW
+        + """
+response = send("POST", "/chat/completions", json.dumps(ASK))
+lines_until(response, b"\\n", 3)
+Path("begun").touch()
+assert json.loads(response.read())["choices"][0]["message"]["content"] == "yes"
+""",
+        [After("begun", said("yes"))],
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_invalid_requests_get_their_status(play: Play, stream: bool) -> None:
+    play(
+        RAW
+        + f"""
+try:
+    client.chat.completions.create(**ASK, n=2, stream={stream})
+except openai.BadRequestError as error:
+    assert error.param == "n"
+else:
+    raise AssertionError("answered")
+client.chat.completions.create(**ASK)
+""",
+        [said("end")],
+    )
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_invalid_requests_get_an_error_event_if_their_stream_has_begun(
+    play: Play, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    monkeypatch.setattr(program, "KEEP_ALIVE_S", 0.05)
+    wrong = "chat.completions.create(**ASK, n=2" if api == "chat" else "responses.create(model='gpt', input=[1]"
+    param = "n" if api == "chat" else "input"
+    play(
+        RAW
+        + f"""
+import threading, time
+first = threading.Thread(target=lambda: client.chat.completions.create(**ASK))
+first.start()
+while not Path("relay/replies/1.accepted").exists():
+    time.sleep(0.01)
+stream = client.{wrong}, stream=True)  # it waits for the first
+Path("begun").touch()
+try:
+    list(stream)
+except openai.APIError as error:
+    assert (error.param, error.type) == ({param!r}, "invalid_request_error"), error
+else:
+    raise AssertionError("no error")
+first.join()
+client.chat.completions.create(**ASK)
+""",
+        [After("begun", said("first")), said("end")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("chat.completions.create(**ASK)", "reply.choices[0].message.content"),
+        ("responses.create(model='gpt', input='?')", "reply.output_text"),
+    ],
+)
+def test_request_that_is_repeated_after_a_time_out_asks_the_model_once(play: Play, request_: str, answer: str) -> None:
+    played = play(
+        RAW
+        + f"""
+try:
+    client.with_options(timeout=0.5).{request_}
+except openai.APITimeoutError:
+    pass
+else:
+    raise AssertionError("answered")
+Path("gave-up").touch()
+reply = client.{request_}
+assert {answer} == "one"
+reply = client.{request_}
+assert {answer} == "two"
+""",
+        [After("gave-up", said("one")), said("two")],
+    )
+    assert len(played.messages) == 2
+
+
+def test_reply_that_no_client_has_read_is_kept_for_the_repetition(play: Play) -> None:
+    """The first request is repeated only after another one, for which the model was asked later."""
+    played = play(
+        RAW
+        + """
+try:
+    client.with_options(timeout=0.5).chat.completions.create(**ASK)
+except openai.APITimeoutError:
+    Path("gave-up").touch()
+other = client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "other"}])
+assert other.choices[0].message.content == "two"
+assert client.chat.completions.create(**ASK).choices[0].message.content == "one"
+""",
+        [After("gave-up", said("one")), said("two")],
+    )
+    assert len(played.messages) == 2
+
+
+def test_equal_requests_at_the_same_time_are_answered_each(play: Play) -> None:
+    play(
+        RAW
+        + """
+async def main():
+    replies = await asyncio.gather(*(later.chat.completions.create(**ASK) for _ in range(8)))
+    assert sorted(reply.choices[0].message.content for reply in replies) == list("abcdefgh")
+
+asyncio.run(main())
+""",
+        [said(letter) for letter in "abcdefgh"],
+    )
+
+
+def test_client_that_cancels_its_request_does_not_disturb_the_next(play: Play) -> None:
+    play(
+        RAW
+        + """
+async def main():
+    with_stream = asyncio.create_task(later.chat.completions.create(**ASK, stream=True))
+    stream = await with_stream
+    await stream.close()
+    Path("closed").touch()
+    reply = await later.chat.completions.create(**{**ASK, "messages": [{"role": "user", "content": "next"}]})
+    assert reply.choices[0].message.content == "two"
+
+asyncio.run(main())
+""",
+        [After("closed", said("one")), said("two")],
+    )
+
+
+def test_client_that_closes_only_its_side_gets_the_reply(play: Play) -> None:
+    play(
+        RAW
+        + """
+body = json.dumps(ASK)
+connection = socket.create_connection(tuple(address.split(":")), timeout=30)
+connection.sendall(
+    "POST /v1/chat/completions HTTP/1.0\\r\\nAuthorization: Bearer {}\\r\\nContent-Length: {}\\r\\n\\r\\n{}".format(
+        os.environ["OPENAI_API_KEY"], len(body), body
+    ).encode()
+)
+connection.shutdown(socket.SHUT_WR)
+with connection.makefile("rb") as file:
+    head, _, content = file.read().partition(b"\\r\\n\\r\\n")
+assert json.loads(content)["choices"][0]["message"]["content"] == "yes", head
+""",
+        [said("yes")],
+    )
+
+
+# ---- HTTP ------------------------------------------------------------------------------------------------------------
+
+
+def test_bodies_in_chunks_are_read(play: Play) -> None:
+    play(
+        RAW
+        + """
+data = json.dumps(ASK).encode()
+response = send("POST", "/chat/completions", iter([data[:7], data[7:]]))
+assert response.status == 200, response.read()
+response = send("POST", "/chat/completions", b"wrong\\r\\n", **{"Transfer-Encoding": "chunked"})
+assert (response.status, b"chunks" in response.read()) == (400, True)
+response = send("POST", "/chat/completions", iter([b"x" * 1_000_000] * 5))
+assert response.status == 413
+""",
+        [said("yes")],
+    )
+
+
+def test_large_requests_are_refused_with_a_status_and_not_repeated(play: Play) -> None:
+    play(
+        RAW
+        + """
+large = {"role": "user", "content": "x" * 20_000_000}
+try:
+    openai.OpenAI(max_retries=2).chat.completions.create(model="gpt", messages=[large])
+except openai.APIStatusError as error:
+    assert error.status_code == 413 and "at most 4194304 bytes" in error.message
+else:
+    raise AssertionError("answered")
+response = send("POST", "/chat/completions", b"x" * 20_000_000)  # this client reads no answer before it has sent all
+assert response.status == 413, response.status
+client.chat.completions.create(**ASK)
+""",
+        [said("yes")],
+    )
+
+
+def test_other_methods_are_answered_in_the_format_of_errors(play: Play) -> None:
+    play(
+        RAW
+        + """
+response = send("HEAD", "/models")
+assert (response.status, response.read()) == (200, b"") and int(response.headers["Content-Length"]) > 0
+response = send("OPTIONS", "/chat/completions")
+assert (response.status, response.headers["Allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+for method, status in {"PUT": 404, "PATCH": 404, "DELETE": 404, "PROPFIND": 501}.items():
+    response = send(method, "/models/m", b"{}")
+    assert response.status == status, (method, response.status)
+    assert json.loads(response.read())["error"]["type"] == "invalid_request_error"
+client.chat.completions.create(**ASK)
+""",
+        [said("yes")],
+    )
+
+
+def test_too_many_requests_are_told_when_to_try_again(play: Play) -> None:
+    play(
+        RAW
+        + """
+import threading
+answers = []
+def ask(number):
+    messages = [{"role": "user", "content": str(number)}]
+    answers.append(send("POST", "/chat/completions", json.dumps({"messages": messages})))
+threads = [threading.Thread(target=ask, args=(number,)) for number in range(17)]
+for thread in threads:
+    thread.start()
+import time
+while not answers:
+    time.sleep(0.01)
+assert (answers[0].status, answers[0].headers["Retry-After"]) == (429, "5")
+Path("refused").touch()
+for thread in threads:
+    thread.join()
+assert sorted(answer.status for answer in answers) == [200] * 16 + [429]
+""",
+        [After("refused", said("0")), *[said("x")] * 15],
     )
