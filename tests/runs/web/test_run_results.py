@@ -142,6 +142,17 @@ def test_slices_show_the_accuracy_by_metadata_value_and_tag(client: Client, user
     assert "cannot be grouped by other" in body(client, f"/runs/{run.pk}/slices/?by=other")
 
 
+def test_slices_open_on_the_first_environment_with_metadata(client: Client, user: User) -> None:
+    plain = stored_version("plain", cases=2)
+    leveled = stored_version("leveled", cases=[{"id": f"c{i}", "metadata": {"level": str(i)}} for i in range(2)])
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run([plain, leveled])
+    for version in (plain, leveled):
+        stored_outcomes(run, "pf", version=version)
+    assert "Accuracy by level" in body(client, f"/runs/{run.pk}/slices/")
+    assert "Accuracy by level" not in body(client, f"/runs/{run.pk}/slices/?environment=plain")
+
+
 def test_number_of_queries_does_not_depend_on_the_number_of_models(
     client: Client, user: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
