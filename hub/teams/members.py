@@ -18,10 +18,16 @@ from hub.teams.visibility import sees_all_teams
 WHO_CREATES_ACCOUNTS = "An administrator creates accounts, or the sign-in provider at the first sign-in."
 
 
-def list_members(team: Team) -> QuerySet[User]:
-    """Return the members of *team* by name. `manages` of each says whether they are a manager."""
-    managers = team.managers.through.objects.filter(team=team, user=OuterRef("pk"))
-    return User.objects.filter(groups=team.group_id).annotate(manages=Exists(managers)).order_by("username")
+def list_members(team: Team, *, managers: bool | None = None) -> QuerySet[User]:
+    """Return the members of *team* by name. `manages` of each says whether they are a manager.
+
+    managers: only those who are, or only those who are not.
+    """
+    manages = Exists(team.managers.through.objects.filter(team=team, user=OuterRef("pk")))
+    found = User.objects.filter(groups=team.group_id)
+    if managers is not None:
+        found = found.filter(manages if managers else ~manages)
+    return found.annotate(manages=manages).order_by("username")
 
 
 def get_member(team: Team, username: str) -> User:
@@ -88,7 +94,7 @@ def _check_may_change(team: Team, by: User) -> None:
 def _check_manager_remains(team: Team, leaving: User, by: User) -> None:
     if sees_all_teams(by) or not is_manager(leaving, team):
         return
-    if not list_members(team).filter(manages=True, is_active=True).exclude(pk=leaving.pk).exists():
+    if not list_members(team, managers=True).filter(is_active=True).exclude(pk=leaving.pk).exists():
         raise Conflict(
             f"{leaving} is the last manager of the team {team}. Make another member a manager first.", "user"
         )

@@ -151,8 +151,8 @@ class MemberList(ListAPIView[User]):
             return User.objects.none()
         team = get_visible_team(self.request.user, self.kwargs["team"])
         given = MembersFilter(self.request.query_params).values()
-        found = members.list_members(team).filter(username__icontains=given["q"])
-        return found.filter(manages=given["role"] == "manager") if given["role"] else found
+        managers = given["role"] == "manager" if given["role"] else None
+        return members.list_members(team, managers=managers).filter(username__icontains=given["q"])
 
     @extend_schema(
         operation_id="teams_members",

@@ -252,10 +252,12 @@ def _error_json(error: Exception) -> dict[str, JSON]:
     return {"kind": "crashed", "message": _CRASHED, "path": ""}
 
 
-def _restored_error(stored: Mapping[str, JSON]) -> Exception:
+def _restored_error(stored: Mapping[str, str]) -> Exception:
     if stored["kind"] == "quota":
         resets_at = datetime.fromisoformat(stored["resets_at"]) if stored["resets_at"] else None
-        return QuotaExceeded(stored["message"], quota=stored["quota"], used=stored["used"], resets_at=resets_at)
+        return QuotaExceeded(
+            stored["message"], quota=float(stored["quota"]), used=float(stored["used"]), resets_at=resets_at
+        )
     if stored["kind"] == "invalid":
         return RolloutError(stored["message"], stored["path"])
     return RolloutFailed(stored["message"]) if stored["kind"] == "unavailable" else StepCrashed(stored["message"])
