@@ -72,7 +72,7 @@ def point_chart(
 ) -> Chart:
     """Draw the points with their intervals. Each has a number, which the legend below explains."""
     drawn = points[:ROWS]
-    top, bottom, left = 24, 240, 48
+    top, bottom, left = 36, 252, 48  # the title of the axis is above the numbers of points at 100 %
     highest = max((point.x for point in drawn), default=0.0) or 1.0
     drawing = Drawing(WIDTH, bottom + 52 + 20 * len(drawn))
     across = Scale(low=0.0, high=1.1 * highest, start=left, end=WIDTH - 24)
@@ -123,7 +123,7 @@ def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str
     """Draw values over time, a line with a colour for each label. *points* are in any order."""
     drawn = sorted((p for p in points if p.value is not None), key=lambda p: (p.moment, p.label))
     labels = list(dict.fromkeys(point.label for point in drawn))
-    top, bottom, left = 24, 240, 48
+    top, bottom, left = 36, 252, 48  # the title of the axis is above the numbers of points at 100 %
     entries = _legend_places([shorten(label, _LABEL) for label in labels], left, bottom + 48)
     drawing = Drawing(WIDTH, int(entries[-1][1]) + 16 if entries else bottom + 32)
     upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
