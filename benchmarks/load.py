@@ -81,16 +81,18 @@ def main() -> None:
 
 @dataclass
 class Keys:
-    """Session cookies of the reviewers, and tokens of the clients."""
+    """Session cookies of the reviewers, tokens of the clients, and session cookies of the watchers."""
 
-    sessions: list[str]
-    tokens: list[str]
+    reviewers: list[str]
+    clients: list[str]
+    watchers: list[str]
 
 
 def _fill(installation: Installation, options: argparse.Namespace) -> Keys:
     """Store runs, pairs and users, in a process of its own with the settings of the installation."""
     per_reviewer = PAIRS_PER_REVIEWER_AND_MINUTE * (options.seconds + 60) // 60
-    program = f"import load; load.fill({options.reviewers}, {options.clients}, {options.reviewers * per_reviewer})"
+    users = f"{options.reviewers}, {options.clients}, {options.watchers}"
+    program = f"import load; load.fill({users}, {options.reviewers * per_reviewer})"
     done = subprocess.run(
         [*PYTHON, "-c", program],
         cwd=ROOT / "benchmarks",
@@ -101,11 +103,10 @@ def _fill(installation: Installation, options: argparse.Namespace) -> Keys:
     )
     if done.returncode:
         sys.exit(done.stderr)
-    sessions, _, tokens = done.stdout.strip().rpartition("\n")[2].partition(" ")
-    return Keys(sessions.split(","), tokens.split(","))
+    return Keys(*(keys.split(",") for keys in done.stdout.strip().rpartition("\n")[2].split(" ")))
 
 
-def fill(reviewers: int, clients: int, pairs: int) -> None:
+def fill(reviewers: int, clients: int, watchers: int, pairs: int) -> None:
     """Store the data and print the sessions and the tokens."""
     import os
 
@@ -126,15 +127,18 @@ def fill(reviewers: int, clients: int, pairs: int) -> None:
     waiting = list(Pair.objects.order_by("pk").values_list("pk", flat=True)[:pairs])
     Pair.objects.filter(pk__in=waiting).update(overlap=1, free=1)
     group = Group.objects.get(name="Reviewer")
-    sessions = []
-    for number in range(reviewers):
-        user = User.objects.create_user(f"reviewer-{number}")
+
+    def sign_in(name: str) -> str:
+        user = User.objects.create_user(name)
         user.groups.add(group)
         client = Client()
         client.force_login(user)
-        sessions.append(client.cookies["sessionid"].value)
+        return client.cookies["sessionid"].value
+
+    sessions = [sign_in(f"reviewer-{i}") for i in range(reviewers)]
+    watching = [sign_in(f"watcher-{i}") for i in range(watchers)]
     tokens = [create_token(user=User.objects.create_user(f"c-{i}"), scopes=["read"])[1] for i in range(clients)]
-    print(",".join(sessions), ",".join(tokens))
+    print(",".join(sessions), ",".join(tokens), ",".join(watching))
 
 
 # ---- servers ---------------------------------------------------------------------------------------------------------
@@ -243,9 +247,9 @@ class Users:
         """Let the users work for *seconds*, and return their times."""
         self._times = {"reviewers": Times(), "clients": Times(), "watchers": Times()}
         self._until = time.monotonic() + seconds
-        work = [self._review(session) for session in self._keys.sessions[:reviewers]]
-        work += [self._ask(token) for token in self._keys.tokens[:clients]]
-        work += [self._watch(self._keys.sessions[i % reviewers]) for i in range(watchers)]
+        work = [self._review(session) for session in self._keys.reviewers[:reviewers]]
+        work += [self._ask(token) for token in self._keys.clients[:clients]]
+        work += [self._watch(session) for session in self._keys.watchers[:watchers]]
         await asyncio.gather(*work)
         return self._times
 

@@ -28,6 +28,9 @@ _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest re
 # a twentieth of a core.
 _SECONDS, _TIMES = 1.0, 20.0
 _POLL = [(2, 300.0), (5, 3600.0), (10, inf)]  # seconds between requests of a page, up to these seconds left
+_POLLS_PER_S = 10
+_LONGEST_POLL_S = 15
+_WATCHES_S = 20  # a user who has not asked for so long has closed the page
 _lock = threading.Lock()
 
 
@@ -88,7 +91,10 @@ class StageState:
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """A run as its page shows it to one user. `version` changes with everything that is shown."""
+    """A run as its page shows it to one user. `version` changes with everything that is shown.
+
+    watchers: how many users have the page open.
+    """
 
     snapshot: Snapshot
     budget_usd: float | None
@@ -96,6 +102,7 @@ class LiveRun:
     latest: list[LiveResponse]
     errors: list[LiveResponse]
     version: str
+    watchers: int = 1
 
     @property
     def rate(self) -> float | None:
@@ -107,9 +114,13 @@ class LiveRun:
 
     @property
     def poll_s(self) -> int:
-        """Return after how many seconds its page asks again: the longer the run takes, the less often."""
+        """Return after how many seconds its page asks again.
+
+        The longer the run takes and the more users watch it, the less often: together they ask ten times a second.
+        """
         left = self.snapshot.seconds_left or 0.0
-        return next(seconds for seconds, below in _POLL if left < below)
+        base = next(seconds for seconds, below in _POLL if left < below)
+        return max(base, min(ceil(self.watchers / _POLLS_PER_S), _LONGEST_POLL_S))
 
     @property
     def budget_share(self) -> str:
@@ -164,7 +175,16 @@ def get_live_run(user: User | AnonymousUser, run: Run) -> LiveRun:
             *([asdict(item) for item in latest], [asdict(item) for item in errors], [asdict(item) for item in states]),
         ]
     )[:16]
-    return LiveRun(snapshot, budget, states, latest, errors, version)
+    return LiveRun(snapshot, budget, states, latest, errors, version, _count_watchers(run, user))
+
+
+def _count_watchers(run: Run, user: User | AnonymousUser) -> int:
+    """Return how many users watch *run*, *user* included, as far as this process has seen."""
+    key, now = f"run-watchers:{run.pk}", time.time()
+    seen: dict[int | None, float] = cache.get(key, {})
+    seen = {who: at for who, at in seen.items() if at > now - _WATCHES_S} | {user.pk: now}
+    cache.set(key, seen, _WATCHES_S)
+    return len(seen)
 
 
 def event_of(run: Run) -> RunEvent:

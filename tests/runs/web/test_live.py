@@ -134,6 +134,23 @@ def test_page_of_a_longer_run_asks_less_often(
     assert live.LiveRun(snapshot, None, [], [], [], "").poll_s == poll_s
 
 
+@pytest.mark.parametrize(("watchers", "poll_s"), [(1, 2), (20, 2), (21, 3), (100, 10), (1000, 15)])
+def test_pages_ask_less_often_if_many_watch(
+    watchers: int, poll_s: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.Snapshot, "seconds_left", 1.0)
+    snapshot = live.get_snapshot(run)
+    assert live.LiveRun(snapshot, None, [], [], [], "", watchers).poll_s == poll_s
+
+
+def test_users_who_watch_are_counted_until_they_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.clear()
+    users = [member(name=f"user-{i}") for i in range(3)]
+    assert [live.get_live_run(user, run).watchers for user in [*users, users[0]]] == [1, 2, 3, 3]
+    monkeypatch.setattr(live, "_WATCHES_S", -1)
+    assert live.get_live_run(users[0], run).watchers == 1
+
+
 def test_reasons_that_are_withheld_are_not_shown(client: Client, run: Run) -> None:
     Environment.objects.update(held_out=True)
     Response.objects.filter(status="failed").update(reason="The answer is 42.")
