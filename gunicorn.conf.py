@@ -7,7 +7,7 @@ import tempfile
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.base import Worker
 
-workers = 2
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = 8
 # Trainers and browsers think between two requests. The default of 2 s closes the connection meanwhile, and a client
 # that sends its next request at that moment gets a reset.
