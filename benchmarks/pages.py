@@ -49,6 +49,10 @@ EXCLUDED = {
     "metrics": "for Prometheus, with a token of its own",
     "runs:compared_failures": "the export of failures, with the cases of compare",
     **dict.fromkeys(
+        ("teams", "team", "api-teams", "api-team", "api-team-members", "api-team-member"), "the data has no teams"
+    ),
+    **dict.fromkeys(("team-add", "team-remove", "team-promote", "team-demote"), _CHANGE),
+    **dict.fromkeys(
         ("webhooks", "webhook", "api-webhooks", "api-webhook", "api-webhook-deliveries"), "the data has no webhooks"
     ),
 }

@@ -8,12 +8,11 @@ import tempfile
 _var = tempfile.TemporaryDirectory(prefix="llmeval-tests-")
 atexit.register(_var.cleanup)
 os.environ["LLMEVAL_VAR"] = _var.name
+os.environ["LLMEVAL_WORKSPACES_PREPARED"] = "0"  # tests count boxes
 for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEVAL_API_KEY_VARIABLES"):
     os.environ.pop(_name, None)
 
 from llmeval_site.settings import *  # noqa: E402, F403
-
-WORKSPACES_PREPARED = 0  # tests count the boxes that are left
 
 # Processes that tests start use the settings of the site, in the environment made above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "llmeval_site.settings"

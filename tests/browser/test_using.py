@@ -261,7 +261,8 @@ def test_comparison_links_to_single_cases(visit: Visit) -> None:
     expect(page.locator("main")).to_contain_text("+25.0")
     page.get_by_text("sums: 2 better in A").click()
     page.get_by_role("link", name="c1").click()
-    expect(page.locator("#responses tbody tr")).to_have_count(2)
+    expect(page.get_by_role("region", name="Response A")).to_contain_text("alpha")
+    expect(page.get_by_role("region", name="Response B")).to_contain_text("beta")
 
 
 def test_pages_are_usable_with_keyboard_only(visit: Visit) -> None:

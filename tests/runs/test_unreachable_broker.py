@@ -67,6 +67,22 @@ def test_page_of_the_run_says_that_it_waits_for_the_broker(client: Client, folde
     assert Run.objects.get().status == Run.Status.QUEUED
 
 
+def test_one_click_and_scoring_again_start_runs_that_wait_for_the_broker(
+    client: Client, folder: Path, broker_is_down: None
+) -> None:
+    client.force_login(member("Runner"))
+    with endpoint(answer_capital) as server:
+        registered_config(folder, server.url)
+        started = client.post("/runs/start/capitals/", {"model": "small", "cases": "all"}, follow=True)
+        assert started.status_code == 200 and "the broker cannot be reached" in started.content.decode()
+        execute_queued_runs()
+    run = Run.objects.get()
+    assert run.status == Run.Status.COMPLETED
+    again = client.post(f"/runs/{run.pk}/rescore/", follow=True)
+    assert again.status_code == 200 and "the broker cannot be reached" in again.content.decode()
+    assert Run.objects.get(rescored_from=run).status == Run.Status.QUEUED
+
+
 def test_eval_with_enqueue_ends_with_exit_code_3(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         (folder / "eval.yaml").write_text(config_text(server.url))

@@ -16,7 +16,6 @@ from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from hub.teams.membership import list_targets
 from runs.description import describe_run, may_describe, tags_of
-from runs.execution.dispatch import dispatch_run
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import is_run_complete
 from runs.models import ENDED, Response, Run
@@ -218,7 +217,7 @@ def rescore(request: HttpRequest, pk: int) -> HttpResponse:
     except UserError as error:
         messages.error(request, str(error))
         return redirect("runs:run", pk=pk)
-    dispatch_run(run=rescoring.run)
+    notify_workers(request, rescoring.run)
     messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.left_out_lines()]))
     return redirect("runs:run", pk=rescoring.run.pk)
 

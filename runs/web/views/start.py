@@ -8,8 +8,8 @@ from django.views.decorators.http import require_http_methods
 from hub.common.web.pagination import page_or_part, render_part
 from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import environment_of, version_of
-from runs.execution.dispatch import dispatch_run
 from runs.services import create_run
+from runs.web.notices import notify_workers
 from runs.web.starting import StartForm, default_model, start_choices
 
 ADD = "runs.add_run"
@@ -35,7 +35,7 @@ def start(request: HttpRequest, slug: str) -> HttpResponse:
         except QuotaExceeded as error:
             form.add_error(None, error.message)
         else:
-            dispatch_run(run=run)
+            notify_workers(request, run)
             return redirect("runs:run", pk=run.pk)
     context = {
         "environment": environment,

@@ -68,8 +68,9 @@ def test_readiness_reports_a_broken_database_without_details(client: Client, mon
 
 @pytest.mark.django_db
 def test_readiness_reports_an_unreachable_broker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "CELERY_BROKER_URL", "redis://127.0.0.1:1/0")
+    # The application first: it reads the settings when its configuration is used for the first time.
     monkeypatch.setattr("llmeval_site.celery.app.conf.broker_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(settings, "CELERY_BROKER_URL", "redis://127.0.0.1:1/0")
     assert set(unready_reasons(client)) == {"broker"}
 
 
