@@ -307,7 +307,7 @@ class Users:
             await self._every(ASK_EVERY_S, lambda: self._timed("clients", http.get(random.choice(addresses))))
 
     async def _watch(self, session: str) -> None:
-        """Ask for the progress as the page does: with the version that it shows, after the time that it was told."""
+        """Request the progress as the page does: with the version that it shows, when the server tells it to."""
         seen, pause_s = "0", WATCH_EVERY_S
         await asyncio.sleep(random.uniform(0, pause_s))
         async with self._client(cookies={"sessionid": session}) as http:

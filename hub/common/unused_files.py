@@ -1,6 +1,7 @@
 """Files of large values that no row refers to, because a write was rolled back or rows were deleted without them."""
 
 import posixpath
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Protocol
@@ -13,6 +14,7 @@ from hub.common.fields import FOLDER, delete_files, file_names
 
 # A file is written before its row is committed, so a new one may only seem to be unused. No transaction lasts so long.
 _AGE = timedelta(days=1)
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 class FilesOfRows(Protocol):
@@ -22,6 +24,11 @@ class FilesOfRows(Protocol):
 
     def rows_in_folder(self, name: str) -> models.QuerySet[models.Model] | None:
         """Return the rows whose files are in the folder *name*; None if it is no folder of this model."""
+
+
+def folder_number(name: str) -> int | None:
+    """Return the number that names a folder; None if *name* is no number."""
+    return int(name) if _NUMBER.fullmatch(name) else None
 
 
 def find_unused_files(*rows: FilesOfRows) -> list[str]:

@@ -46,6 +46,11 @@ class Use:
     resets_at: datetime | None = None
 
     @property
+    def exhausted(self) -> bool:
+        """Whether nothing of the quota is left."""
+        return self.quota is not None and self.used >= self.quota
+
+    @property
     def share(self) -> float | None:
         """Return the used part, from 0 to 1; None without a limit."""
         if self.quota is None:

@@ -34,7 +34,12 @@ def visible_to(user: Viewer) -> Q:
 
 
 def owned_by(slug: str) -> Q:
-    """Return the condition on rows of a `TeamOwned` model that the team *slug* owns them; `shared`: no team."""
+    """Return the condition on rows of a `TeamOwned` model that the team *slug* owns them.
+
+    `shared`: rows without a team. "": all rows.
+    """
+    if not slug:
+        return Q()
     return Q(team=None) if slug == Team.SHARED else Q(team__slug=slug)
 
 

@@ -40,10 +40,9 @@ def filter_environments(
     team: str = "",
 ) -> QuerySet[Environment]:
     """Return the matching environments that *user* may see; retired ones only if *state* is retired."""
-    found = list_visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
+    found = list_visible_environments(user).filter(owned_by(team), latest__isnull=False)
+    found = found.annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
-    if team:
-        found = found.filter(owned_by(team))
     for word in q.split()[:8]:
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
     if category:

@@ -62,7 +62,7 @@ def check_new_run(team: Team, paid: Iterable[PaidModel]) -> None:
     """Raise QuotaExceeded if *team* may start no run of the models *paid*. Call it in a transaction."""
     locked = lock_team(team)
     runs = get_runs_use(locked)
-    if runs.quota is not None and runs.used >= runs.quota:
+    if runs.quota is not None and runs.exhausted:
         raise QuotaExceeded(
             f"The team {team} may start {counted(int(runs.quota), 'run')} a day, and started {runs.used:.0f} today.",
             quota=runs.quota,
@@ -88,7 +88,7 @@ def check_spend(team: Team, paid: Iterable[PaidModel], path: str = "models") -> 
             "model, 0 if it is free.",
             path,
         )
-    if use.used >= use.quota:
+    if use.exhausted:
         raise spend_exceeded(team, use)
 
 
@@ -108,8 +108,7 @@ def has_quota_left(run: Run) -> bool:
     """Return whether the team of *run* may spend something."""
     if run.team is None or run.team.spend_usd_per_month is None:
         return True
-    use = get_spend_use(run.team)
-    return use.quota is None or use.used < use.quota
+    return not get_spend_use(run.team).exhausted
 
 
 def start_team_spend(run: Run, spent: float) -> None:
@@ -138,7 +137,7 @@ def grant_team_part(run: Run, beyond: float) -> Part:
         if use.quota is not None:
             left = use.quota - use.used - beyond
             part = min(left, max(left / _PART, use.quota / _SMALLEST)) if left > 0 else 0.0
-        _add(run, team, month, beyond + part)
+        _add(beyond + part, team=team, month=month, run=run)
     return Part(part) if part else Part(0.0, spend_exceeded(team, get_spend_use(team)).message)
 
 
@@ -157,11 +156,12 @@ def return_team_rest(run: Run, rest: float) -> None:
     if run.team is None or not rest:
         return
     latest = TeamSpend.objects.filter(run=run, team=run.team).order_by("-month").first()
-    _add(run, run.team, latest.month if latest else this_month(), -rest)
+    _add(-rest, team=run.team, month=latest.month if latest else this_month(), run=run)
 
 
-def _add(run: Run, team: Team, month: date, usd: float) -> None:
-    row, _ = TeamSpend.objects.get_or_create(run=run, team=team, month=month)
+def _add(usd: float, *, team: Team, month: date, run: Run | None = None) -> None:
+    """Add *usd* to what *run* has spent of the quota of *team* in *month*; without a run, its episodes together."""
+    row, _ = TeamSpend.objects.get_or_create(run=run, team=team, month=month, of_episodes=run is None)
     TeamSpend.objects.filter(pk=row.pk).update(usd=F("usd") + usd)
 
 
@@ -187,23 +187,17 @@ class EpisodeBudget(Budget):
         """Add what was spent since the last time to the spending of the team."""
         usd, self.spent = self.spent, 0.0
         if usd:
-            await _in_thread(lambda: add_episode_cost(self.team, usd))
+            await _in_thread(lambda: _add(usd, team=self.team, month=this_month()))
 
     async def keeps_quota(self) -> bool:
         """Return whether the quota can still be kept: it cannot after a reply of unknown cost."""
         return not self.unmetered or not await _in_thread(lambda: _has_quota(self.team))
 
 
-def add_episode_cost(team: Team, usd: float) -> None:
-    """Add *usd* to what the episodes of *team* have spent this month."""
-    row, _ = TeamSpend.objects.get_or_create(team=team, month=this_month(), of_episodes=True)
-    TeamSpend.objects.filter(pk=row.pk).update(usd=F("usd") + usd)
-
-
 def _find_exceeded(team: Team) -> QuotaExceeded | None:
     now = Team.objects.get(pk=team.pk)
     use = get_spend_use(now)
-    return spend_exceeded(now, use) if use.quota is not None and use.used >= use.quota else None
+    return spend_exceeded(now, use) if use.exhausted else None
 
 
 def _has_quota(team: Team) -> bool:

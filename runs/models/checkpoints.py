@@ -1,15 +1,12 @@
 """Stored data from which a run continues where it stopped: cached calls of models, and checkpoints of episodes."""
 
-import re
-
 from django.db import models
 from django.db.models import QuerySet
 
 from hub.common.fields import LargeJSONField, OrderedJSONField
+from hub.common.unused_files import folder_number
 from hub.models import Case
 from runs.models.runs import RunEnvironment, RunModel
-
-_NUMBER = re.compile("[0-9]{1,18}")
 
 
 class ModelCall(models.Model):
@@ -74,4 +71,5 @@ class EpisodeCheckpoint(models.Model):
     @classmethod
     def rows_in_folder(cls, name: str) -> QuerySet["EpisodeCheckpoint"] | None:
         """Return the checkpoints whose files are in the folder *name*."""
-        return cls.objects.filter(run_model=int(name)) if _NUMBER.fullmatch(name) else None
+        number = folder_number(name)
+        return None if number is None else cls.objects.filter(run_model=number)

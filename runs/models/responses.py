@@ -1,16 +1,14 @@
 """What a run stores: responses, their scores, and the results that are aggregated from them."""
 
-import re
-
 from django.db import models
 from django.db.models import QuerySet
 
 from hub.common.fields import LargeJSONField, LargeTextField, OrderedJSONField
+from hub.common.unused_files import folder_number
 from hub.models import Case
 from runs.models.runs import Run, RunEnvironment, RunModel
 
 _SCORES_TOGETHER = 1000  # responses whose scores have their files in one folder
-_NUMBER = re.compile("[0-9]{1,18}")
 
 
 class Response(models.Model):
@@ -98,7 +96,8 @@ class Response(models.Model):
     @classmethod
     def rows_in_folder(cls, name: str) -> QuerySet["Response"] | None:
         """Return the responses whose files are in the folder *name*."""
-        return cls.objects.filter(run_model=int(name)) if _NUMBER.fullmatch(name) else None
+        number = folder_number(name)
+        return None if number is None else cls.objects.filter(run_model=number)
 
 
 class Score(models.Model):
@@ -131,9 +130,10 @@ class Score(models.Model):
     @classmethod
     def rows_in_folder(cls, name: str) -> QuerySet["Score"] | None:
         """Return the scores whose files are in the folder *name*."""
-        if not _NUMBER.fullmatch(name):
+        number = folder_number(name)
+        if number is None:
             return None
-        first = int(name) * _SCORES_TOGETHER
+        first = number * _SCORES_TOGETHER
         return cls.objects.filter(response__gte=first, response__lt=first + _SCORES_TOGETHER)
 
 

@@ -87,11 +87,9 @@ def filter_runs(
     team: str = "",
 ) -> QuerySet[Run]:
     """Return the visible runs that match all given filters, with their tags; *q* is a part of the name."""
-    runs = visible_runs(user).annotate(name_key=Lower("name")).prefetch_related("tags")
+    runs = visible_runs(user).filter(owned_by(team)).annotate(name_key=Lower("name")).prefetch_related("tags")
     if tag:
         runs = runs.filter(Exists(RunTag.objects.filter(run=OuterRef("pk"), name=tag.lower())))
-    if team:
-        runs = runs.filter(owned_by(team))
     if status:
         runs = runs.filter(status=status)
     if environment:
@@ -106,8 +104,7 @@ def filter_runs(
 
 def filter_models(user: User | AnonymousUser, *, team: str = "") -> QuerySet[ModelEndpoint]:
     """Return the visible registered models, of *team* only if it is given."""
-    models = visible_models(user)
-    return models.filter(owned_by(team)) if team else models
+    return visible_models(user).filter(owned_by(team))
 
 
 @dataclass(slots=True)

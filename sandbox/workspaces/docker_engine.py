@@ -132,6 +132,7 @@ class DockerWorkspaces(DriverWorkspaces):
         """Open a box. With *waits*, it ends by itself after _WAITS_S, unless its episode begins."""
         generation = uuid4().hex
         expires = int(time.time()) + spec.limits.episode_s + (int(_WAITS_S) if waits else 0)
+        driver_s = int(_WAITS_S) if waits else spec.limits.episode_s
         with reported():
             api = self._api
             image, info = image_id(api, spec.image), api.info()
@@ -154,7 +155,7 @@ class DockerWorkspaces(DriverWorkspaces):
                     network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
                 container = api.create_container(
                     image,
-                    command=driver_arguments(spec, generation, **({"expires_s": int(_WAITS_S)} if waits else {})),
+                    command=driver_arguments(spec, generation, expires_s=driver_s),
                     entrypoint=["python3"],
                     user="0:0",
                     stdin_open=True,

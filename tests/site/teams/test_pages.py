@@ -24,14 +24,6 @@ PAGE = "/teams/vision/"
 
 
 @pytest.fixture
-def ann(client: Client) -> User:
-    """The only manager of the team vision, signed in."""
-    ann = member(name="ann")
-    client.force_login(ann)
-    return ann
-
-
-@pytest.fixture
 def team(ann: User) -> Team:
     return stored_team("vision", member(name="bob"), managers=(ann,), spend_usd_per_month=10.0, runs_per_day=4)
 

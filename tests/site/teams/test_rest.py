@@ -22,13 +22,6 @@ MEMBERS = f"{BASE}vision/members/"
 
 
 @pytest.fixture
-def ann(client: Client) -> User:
-    ann = member(name="ann")
-    client.force_login(ann)
-    return ann
-
-
-@pytest.fixture
 def team(ann: User) -> Team:
     return stored_team("vision", member(name="bob"), managers=(ann,), spend_usd_per_month=10.0)
 
