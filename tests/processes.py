@@ -75,7 +75,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], each_second: Callable[[], None] | None = None) -> None:
+def wait_until(condition: Callable[[], bool], each_second: Callable[[], object] | None = None) -> None:
     """Wait until *condition* returns True because of another process, for at most a minute.
 
     each_second  called each second until then

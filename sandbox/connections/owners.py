@@ -5,9 +5,10 @@ import socket
 from pathlib import Path
 
 
-def owner() -> str:
-    """Return a unique name of this process: host, process id, and start time."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_start_time(os.getpid())}"
+def owner(pid: int | None = None) -> str:
+    """Return a unique name of a process of this host (this process by default): host, process id, and start time."""
+    pid = pid or os.getpid()
+    return f"{socket.gethostname()}/{pid}/{_start_time(pid)}"
 
 
 def _start_time(pid: int) -> str:

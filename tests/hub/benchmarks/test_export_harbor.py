@@ -83,7 +83,6 @@ def test_environment_without_workspaces_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.xdist_group("workspaces")
 def test_imported_export_scores_gold_1_and_untouched_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "WORKSPACE_BUILDS", True)
     with open_bundle(write_environment(tmp_path / "bundle", containers.image())) as bundle:

@@ -204,7 +204,6 @@ def test_tool_of_uvx_is_installed_unless_an_option_names_its_package() -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.xdist_group("workspaces")
 def test_imported_task_is_built_and_its_solution_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "WORKSPACE_BUILDS", True)
     found = find_tasks(write_task(tmp_path / "double it", containers.image()))
@@ -235,7 +234,6 @@ chmod 755 bin/tool-of-image
 
 
 @pytest.mark.docker
-@pytest.mark.xdist_group("workspaces")
 def test_uvx_of_a_test_script_and_files_of_a_solution_work_without_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

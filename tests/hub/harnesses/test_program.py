@@ -15,7 +15,7 @@ from sandbox.workspaces.docker_api import OWNER_LABEL
 from tests.hub.playing import environment, episode
 from tests.sandbox import containers
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 RULE = {"name": "tests", "type": "workspace_script", "path": "tests/test.sh", "timeout_s": 20}
 CHECK = 'test "$(cat "$WORKDIR/answer" 2>/dev/null)" = 42 || { echo "the answer is not 42"; exit 1; }\n'
 CLIENT = """

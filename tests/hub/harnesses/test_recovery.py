@@ -25,7 +25,7 @@ from tests.sandbox import containers
 from tests.sandbox.workspaces.engines import make_engine
 from tests.sandbox.workspaces.test_snapshots import ROOT, forged
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 RULE = {"name": "tests", "type": "workspace_script", "path": "tests/test.sh", "timeout_s": 20}
 DONE: Any = {"role": "assistant", "content": "Done."}
 FOLDER = "tests/recovery"

@@ -22,7 +22,7 @@ from tests.runs.capitals import config_text, execute, load, resume
 from tests.runs.workspaces import bash, import_journal, remove_box, snapshot_folders
 from tests.sandbox.workspaces.engines import make_engine
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker]
 COMMANDS = ["echo one > log", "echo two >> log; cat /proc/sys/kernel/random/uuid", "echo three >> log"]
 
 

@@ -20,7 +20,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.runs.workspaces import DONE, bash, import_journal, remove_box, snapshot_folders
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker]
 
 
 @pytest.fixture

@@ -43,7 +43,6 @@ from tests.services import empty_redis_url
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.docker,
-    pytest.mark.xdist_group("workspaces"),
 ]
 CHECK = 'test "$(cat answer 2>/dev/null)" = 42\n'
 _DONE = {"role": "assistant", "content": "Done."}

@@ -11,7 +11,7 @@ from sandbox.workspaces.builds import BUILD_LABEL, image_name
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.sandbox import containers
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 
 
 @pytest.fixture

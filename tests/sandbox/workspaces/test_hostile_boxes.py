@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
@@ -25,7 +26,7 @@ from sandbox.workspaces.native_engine import NativeWorkspaces
 from tests.processes import wait_until
 from tests.sandbox import containers
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 LIMITS = BoxLimits(pids=48, disk_mb=16, memory_mb=128, output_kb=16)
 
 
@@ -293,9 +294,9 @@ def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
             native.execute(handle, "true", 5)
             time.sleep(0.05)
     wait_until(lambda: not [path for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", "98765")])
-    while time.monotonic() < deadline and handle.id not in native.sweep():
-        time.sleep(0.2)
-    assert native.sweep() == []
+    folders = Path(settings.BASE_DIR, "var", "test-workspaces")
+    assert list(folders.rglob(handle.id))
+    wait_until(lambda: not list(folders.rglob(handle.id)), each_second=native.sweep)
     assert not list(Path("/sys/fs/cgroup").rglob(f"llmeval-box-{handle.id}"))
 
 

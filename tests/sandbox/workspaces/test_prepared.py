@@ -106,7 +106,7 @@ def test_boxes_with_a_network_are_not_prepared(boxes: Boxes) -> None:
 
 # ---- containers ------------------------------------------------------------------------------------------------------
 
-needs_docker = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+needs_docker = pytest.mark.docker
 
 
 @pytest.fixture

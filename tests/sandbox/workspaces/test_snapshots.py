@@ -12,7 +12,7 @@ import pytest
 from sandbox.workspaces.base import Handle, SnapshotFacts, TooManyProcesses, WorkspaceEngine, WorkspaceError
 from tests.sandbox.workspaces.test_boxes import run, spec
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from sandbox.workspaces.network import proxy
 from tests.sandbox import containers
 from tests.services import unavailable
 
-pytestmark = [pytest.mark.xdist_group("workspaces")]
 LIMITS = BoxLimits(pids=64, disk_mb=16, memory_mb=128)
 HOST = "files.example"
 

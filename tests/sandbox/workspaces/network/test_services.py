@@ -1,7 +1,7 @@
 """Services beside a box: real ones, how the box reaches them, what it cannot reach, and what is left."""
 
-import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +9,7 @@ from dataclasses import replace
 import docker
 import pytest
 
+from sandbox.connections.owners import owner
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import BoxLimits, BoxSpec, Handle, ServiceFailed, ServiceSpec
 from sandbox.workspaces.docker_api import GROUP_LABEL
@@ -16,7 +17,7 @@ from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.sandbox import containers
 from tests.services import unavailable
 
-pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+pytestmark = pytest.mark.docker
 LIMITS = BoxLimits(pids=64, disk_mb=64, memory_mb=128)
 REDIS = ServiceSpec(name="cache", image="redis:8", healthcheck="redis-cli ping")
 POSTGRES = ServiceSpec(
@@ -117,8 +118,12 @@ def test_closing_a_box_removes_services_and_network(engine: DockerWorkspaces) ->
 def test_sweep_removes_services_and_networks_whose_process_has_ended(
     engine: DockerWorkspaces, redis_box: Handle
 ) -> None:
-    ended = f"{socket.gethostname()}/{os.getpid()}/0"  # a process with this number that started at another time
-    box = engine.open(spec(REDIS, owner=ended))
+    process = subprocess.Popen(["sleep", "600"])  # lives until the box is open, since other processes sweep too
+    try:
+        box = engine.open(spec(REDIS, owner=owner(process.pid)))
+    finally:
+        process.kill()
+        process.wait()
     engine.sweep()
     assert (left(box.generation), left(redis_box.generation)) == (0, 2)
 
