@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import TypeVar, cast
 
@@ -61,7 +62,8 @@ class Registry(MutableMapping[str, T]):
         self._names = {module: name for name, module in (modules or {}).items()}
         self._items: dict[str, T] = {}
         self._known: dict[str, Callable[[], T]] = {}
-        self._unread = [package] if package else []
+        self._unread = [package] if package else []  # a package stays here until all its names are known
+        self._lock = Lock()
 
     def register(self, name: str, item: T) -> None:
         """Add *item*. Raises ValueError if the name is taken."""
@@ -89,7 +91,7 @@ class Registry(MutableMapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._items:
-            self._items[name] = self._loaders[name]()
+            self._items.setdefault(name, self._loaders[name]())
         return self._items[name]
 
     def __setitem__(self, name: str, item: T) -> None:
@@ -111,11 +113,15 @@ class Registry(MutableMapping[str, T]):
 
     @property
     def _loaders(self) -> dict[str, Callable[[], T]]:
-        while self._unread:
-            package = self._unread.pop()
-            for module in module_names(package):
-                name = self._names.get(module, module.replace("_", "-") if self._hyphens else module)
-                self._add(name, partial(self._load, name, f"{package}.{module}"), self._known)
+        for package in tuple(self._unread):
+            modules = module_names(package)  # not while the lock is held, since this imports the package
+            with self._lock:
+                if package not in self._unread:
+                    continue  # another thread has added them meanwhile
+                for module in modules:
+                    name = self._names.get(module, module.replace("_", "-") if self._hyphens else module)
+                    self._add(name, partial(self._load, name, f"{package}.{module}"), self._known)
+                self._unread.remove(package)
         return self._known
 
     def _add(self, name: str, loader: Callable[[], T], known: dict[str, Callable[[], T]]) -> None:

@@ -1,4 +1,4 @@
-"""Parts of messages: numbers with their nouns, and suggestions for unknown names. No side effects."""
+"""Parts of messages: numbers with their nouns, amounts of money, and suggestions for unknown names. No side effects."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,6 +10,13 @@ _CUTOFF = 0.65  # at difflib's usual 0.6, `sample` would be suggested for `name`
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 case`, `1,200 cases`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def dollars(usd: float) -> str:
+    """Return an amount to the cent from a dollar on, to four digits below."""
+    if usd == 0:
+        return "$0"
+    return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from math import inf
 
 from django.db.models import F
 
+from hub.common.wording import dollars
 from runs.models import Run
 
 _PART = 4  # a grant is a quarter of what is left ...
@@ -54,7 +55,7 @@ class Budget:
     @property
     def limit_in_words(self) -> str:
         """The limit that a reply of unknown cost would break, in words; "" without a limit."""
-        return self.quota if self.limit is None else f"the budget of ${self.limit:,.2f}"
+        return self.quota if self.limit is None else f"the budget of {dollars(self.limit)}"
 
     @property
     def reason(self) -> str:
@@ -67,7 +68,7 @@ class Budget:
             )
         if self.refusal:
             return f"Stopped: {self.refusal}"
-        return f"Stopped: ${self.spent:,.4f} of {self.limit_in_words} is spent."
+        return f"Stopped: {dollars(self.spent)} of {self.limit_in_words} is spent."
 
 
 @dataclass(frozen=True, slots=True)

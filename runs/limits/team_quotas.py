@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 
 from hub.common.errors import UserError
-from hub.common.wording import counted
+from hub.common.wording import counted, dollars
 from hub.models import Team
 from hub.teams.quotas import (
     QuotaExceeded,
@@ -96,8 +96,8 @@ def spend_exceeded(team: Team, use: Use) -> QuotaExceeded:
     """Return the error that *team* has spent its quota."""
     quota = use.quota or 0.0
     return QuotaExceeded(
-        f"The team {team} may spend ${quota:,.2f} in {this_month():%B %Y}, and its runs and episodes have spent "
-        f"${use.used:,.2f}.",
+        f"The team {team} may spend {dollars(quota)} in {this_month():%B %Y}, and its runs and episodes have spent "
+        f"{dollars(use.used)}.",
         quota=quota,
         used=use.used,
         resets_at=use.resets_at,

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from hub.common.wording import dollars
+
 UNDEFINED = "-"
 # Terminal sequences: CSI (colours, cursor), OSC (titles, links), and the two-character ones.
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
@@ -59,12 +61,8 @@ def points(difference: float | None) -> str:
 
 
 def money(usd: float | None) -> str:
-    """Return an amount to the cent from a dollar on, to four digits below."""
-    if usd is None:
-        return UNDEFINED
-    if usd == 0:
-        return "$0"
-    return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
+    """Return an amount in dollars."""
+    return UNDEFINED if usd is None else dollars(usd)
 
 
 def tokens(count: float) -> str:

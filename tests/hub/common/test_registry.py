@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+import threading
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+import hub.common.registry
 from hub.common.registry import InvalidMember, Registry, UnknownName
 
 
@@ -71,6 +74,24 @@ def test_module_may_have_another_name_than_its_implementation(package: Path) -> 
     )
     assert list(registry) == ["plain_text", "wave"]
     assert registry["wave"].__name__ == "Wave"
+
+
+def test_threads_that_read_the_package_at_once_all_know_its_names(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_read = threading.Barrier(2)
+    read = hub.common.registry.module_names
+
+    def read_together(name: str) -> list[str]:
+        both_read.wait(timeout=20)
+        return read(name)
+
+    monkeypatch.setattr(hub.common.registry, "module_names", read_together)
+    registry = registry_of(package)
+    with ThreadPoolExecutor(2) as threads:
+        readers = list(threads.map(registry.require, ["wave", "wave"]))
+    assert readers[0] is readers[1]
+    assert list(registry) == ["plain-text", "wave"]
 
 
 def test_second_package_adds_its_modules(package: Path) -> None:

@@ -230,7 +230,7 @@ def test_judge_stopped_by_budget_reports_it_and_resumes(folder: Path) -> None:
     with endpoint(lambda body, number: completion(judged(winner="tie"))) as judge:
         run = play(folder, [], **paid(folder, judge.url, 0.03))
         assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)
-        assert "of the budget of $0.03 is spent" in run.message
+        assert "of the budget of $0.0300 is spent" in run.message
         summary = results_json(run)["judge"]
         assert (summary["pairs"], summary["suggested"]) == (3, 1)
         assert summary["stopped"] == run.message

@@ -196,7 +196,7 @@ def test_workers_together_keep_the_budget(numbers: Path) -> None:
     in_flight = 2 * 4 * len(MODELS)
     assert sum(costs) <= 0.01 + in_flight * max(costs)
     assert sum(costs) >= 0.009
-    assert "of the budget of $0.01 is spent" in run.message
+    assert "of the budget of $0.0100 is spent" in run.message
 
 
 def test_budget_that_a_killed_worker_was_granted_is_granted_again(numbers: Path, settings: Any) -> None:

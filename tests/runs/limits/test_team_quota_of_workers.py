@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 
+from hub.common.wording import dollars
 from hub.models import Team
 from runs.limits.team_quotas import get_spend_use
 from runs.models import Response, Run
@@ -64,7 +65,7 @@ def test_two_runs_at_once_stop_when_their_team_has_spent_its_quota(numbers: Path
             both.set()
         for run in runs:
             run.refresh_from_db()
-            assert "The team vision may spend $0.00 in " in run.message and "It resets on" in run.message
+            assert f"The team vision may spend {dollars(QUOTA)} in " in run.message and "It resets on" in run.message
             assert 0 < cost_of(run) < 240 * CALL
         total = sum(cost_of(run) for run in runs)
         assert len(server.requests) * CALL == pytest.approx(total) == pytest.approx(get_spend_use(team).used)
