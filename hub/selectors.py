@@ -26,13 +26,19 @@ class VersionNotFound(NotFound):
     """No environment or version has that name; the message is a sentence."""
 
 
-def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
-    """Return the version of *slug*, by default the latest. Raises VersionNotFound."""
+def get_version(
+    slug: str, version: str | None = None, *, among: QuerySet[Environment] | None = None
+) -> EnvironmentVersion:
+    """Return the version of *slug*, by default the latest. Raises VersionNotFound.
+
+    among: the environments that may be found and named in messages, by default all.
+    """
     name, _, given = slug.partition("@")
     version = version or given or None
-    environment = Environment.objects.filter(slug=name).select_related("latest__environment").first()
+    environments = Environment.objects.all() if among is None else among
+    environment = environments.filter(slug=name).select_related("latest__environment").first()
     if environment is None:
-        known = wording.suggest(name, Environment.objects.order_by("slug").values_list("slug", flat=True))
+        known = wording.suggest(name, environments.order_by("slug").values_list("slug", flat=True))
         raise VersionNotFound(f"There is no environment {name!r}; {known or 'none is loaded yet'}")
     if version is None:
         if environment.latest is None:

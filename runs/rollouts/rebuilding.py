@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
-from uuid import UUID
 
 from hub.common.storable import storable
 from hub.environments.compiled import CompiledEnvironment
@@ -57,7 +56,7 @@ def _run(
     session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]
 ) -> tuple[T, dict[str, object], list[RecordedCall]]:
     """Return what *act* returned, with the new state and the calls of role models."""
-    fixed = _session_environment(session.pk, session.case_id)
+    fixed = _session_environment(session)
     pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
     endpoints, payer = list_role_endpoints(session), session.team
     key = CallKey(
@@ -104,13 +103,20 @@ def close_episode(session: EpisodeSession) -> None:
     """Free what the session's episode has opened, and remove its snapshots."""
     if session.done or not session.state:
         return
-    environment = _session_environment(session.pk, session.case_id).compiled
+    environment = _session_environment(session).compiled
     asyncio.run(environment.harness.close(session.state.get("harness")))
     remove_rollout_snapshots(session)
 
 
+def _session_environment(session: EpisodeSession) -> SessionEnvironment:
+    version = session.case.version
+    return SessionEnvironment(compile_version(version), _case_data(session.case_id, version.digest))
+
+
 @lru_cache(maxsize=128)
-def _session_environment(session: UUID, case_id: int) -> SessionEnvironment:
-    """Return the environment and case of a session. They are cached by session id, so that steps need not read them."""
-    case = Case.objects.select_related("version").only("data", "version__digest").get(pk=case_id)
-    return SessionEnvironment(compile_version(case.version), CaseData.from_json(case.data))
+def _case_data(case_id: int, version_digest: str) -> CaseData:
+    """Return a case of the version with this digest, which never changes. It is cached, so that steps need not read it.
+
+    The digest is a part of the key because ids of cases that were removed may be used again.
+    """
+    return CaseData.from_json(Case.objects.values_list("data", flat=True).get(pk=case_id))

@@ -28,6 +28,8 @@ _IDLE = timedelta(seconds=60)  # since the last step
 _SAVE_WITHIN = timedelta(minutes=5)  # of becoming idle; later attempts would fail like those before
 _SAVE_AT_ONCE = 50
 _HARNESS_WITH_BOXES = "workspace"  # the only one that opens anything
+# Tokens may be many, and only a step that adds some needs them. The others are read once and cached (`rebuilding`).
+_DEFERRED_FIELDS = ["tokens", "case__data", "case__version__manifest", "case__version__readme"]
 _LIST_FIELDS = [
     "case__external_id",
     "case__version__version",
@@ -52,8 +54,8 @@ class StepReward(TypedDict):
 def get_session(*, user: User, pk: UUID) -> EpisodeSession | None:
     """Return the episode *pk* of *user*, or None."""
     try:
-        # Tokens may be many, and only a step that adds some needs them.
-        return visible_episodes(user).defer("tokens").get(pk=pk)
+        sessions = visible_episodes(user).select_related("case__version__environment")
+        return sessions.defer(*_DEFERRED_FIELDS).get(pk=pk)
     except EpisodeSession.DoesNotExist:
         return None
 

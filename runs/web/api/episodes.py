@@ -16,7 +16,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from hub.common import wording
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
@@ -315,13 +314,8 @@ def _running_response(session: EpisodeSession, running: StepRunning) -> Response
 
 def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
     """Return the version *name* of an environment that the user may see. Messages do not name other environments."""
-    slug = name.partition("@")[0]
-    visible = list_visible_environments(request.user)
-    if not visible.filter(slug=slug).exists():
-        known = wording.suggest(slug, visible.order_by("slug").values_list("slug", flat=True))
-        raise ValidationError({"environment": f"There is no environment {slug!r}; {known or 'none is loaded yet'}."})
     try:
-        return get_version(name)
+        return get_version(name, among=list_visible_environments(request.user))
     except VersionNotFound as error:
         raise ValidationError({"environment": f"{error}."}) from None
 
