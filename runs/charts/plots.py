@@ -8,7 +8,8 @@ from runs.charts.svg import WIDTH, Chart, Drawing, Scale, horizontal_axis, short
 
 ROWS = 40  # rows that are drawn; the table of the chart has all
 COLOURS = 8
-_LABEL = 30  # characters
+_LABEL = 30  # characters beside a row
+_LINE = 76  # characters above a row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +26,14 @@ class IntervalRow:
 def interval_chart(
     key: str, title: str, rows: Sequence[IntervalRow], *, axis: str, low: float = 0.0, high: float = 1.0
 ) -> Chart:
-    """Draw a point and its 95 % interval for each row, on an axis in percent from *low* to *high*."""
+    """Draw a point and its 95 % interval for each row, on an axis in percent from *low* to *high*.
+
+    The labels are beside the rows, or above them if one is long.
+    """
     drawn = rows[:ROWS]
-    left = _label_column([row.label for row in drawn])
-    top, bottom = 8, 12 + 26 * len(drawn)
+    above = any(len(row.label) > _LABEL for row in drawn)
+    left, height = (24.0, 44) if above else (_label_column([row.label for row in drawn]), 26)
+    top, bottom = 8, 12 + height * len(drawn)
     drawing = Drawing(WIDTH, bottom + 44)
     scale = Scale(low=low, high=high, start=left, end=WIDTH - 64)
     horizontal_axis(drawing, scale, ticks(low, high), lambda value: f"{100 * value:.0f}", top, bottom)
@@ -36,8 +41,11 @@ def interval_chart(
         drawing.line(scale(0.0), top, scale(0.0), bottom, "zero")
     drawing.text((left + WIDTH - 64) / 2, bottom + 36, axis, anchor="middle", kind="tick")
     for i, row in enumerate(drawn):
-        y = top + 16 + 26 * i
-        drawing.text(left - 10, y + 4, shorten(row.label, _LABEL), anchor="end")
+        y = top + height * (i + 1) - 10
+        if above:
+            drawing.text(left, y - 16, shorten(row.label, _LINE))
+        else:
+            drawing.text(left - 10, y + 4, row.label, anchor="end")
         drawing.text(WIDTH - 56, y + 4, f"n = {row.n:,}", kind="tick")
         if row.low is not None and row.high is not None:
             drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))

@@ -12,7 +12,7 @@ from hub.web.reading.characters import escaped
 
 MAX_COMPARED = 60_000  # characters of each text on the page
 _MAX_STEPS = 2_000_000  # product of the lengths; two random texts of two different words take 0.8 s
-_WORDS = re.compile(r"\s+|\w+\s*|[^\w\s]\s*")
+_WORDS = re.compile(r"\s+|\w+ ?|[^\w\s] ?")  # line ends are words of their own, so that only they are marked
 
 Spans = list[tuple[int, int]]
 

@@ -67,6 +67,11 @@ def compared_verdict(item: EnvironmentComparison, name_a: str, name_b: str, marg
     if equivalent:
         return f"{name_a} and {name_b} are equivalent on {item.slug} {within}: {difference}."
     text = f"No difference between {name_a} and {name_b} is shown on {item.slug}: {difference}"
+    if paired.p_value is not None and paired.p_value < SIGNIFICANT:
+        corrected = formats.p_value(item.p_adjusted)
+        text += (
+            f"; p is {formats.p_value(paired.p_value)}, but {corrected} after Holm's correction for everything compared"
+        )
     if paired.mde is not None:
         text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
     return f"{text}."

@@ -181,6 +181,13 @@ def test_compare_page_shows_verdict_gate_and_matrix(client: Client, user: User) 
     assert "position 1: expected one of accuracy, cost, latency" in wrong
 
 
+def test_verdict_says_that_a_difference_is_shown_alone_but_not_after_the_correction(client: Client, user: User) -> None:
+    run = _run({"alpha": "p" * 20, "beta": "p" * 14 + "f" * 6, "gamma": "p" * 14 + "f" * 6})
+    page = body(client, f"/compare/?a={run.pk}&b={run.pk}")
+    found = re.search(r"No difference between alpha and beta is shown on sums: ([^<]*)\.<", page)
+    assert found and re.search(r"p is 0\.0\d+, but 0\.0\d+ after Holm.*s correction for everything", found[1])
+
+
 def test_regressions_are_exported_in_one_click(client: Client, user: User) -> None:
     run = _run({"alpha": "pffp", "beta": "ppff"})
     page = body(client, f"/compare/?a={run.pk}&model_a=alpha&b={run.pk}&model_b=beta")

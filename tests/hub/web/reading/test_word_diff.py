@@ -11,6 +11,12 @@ def test_words_that_only_one_text_has_are_marked() -> None:
     assert (diff.unit, diff.cut) == ("words", False)
 
 
+def test_word_before_another_line_end_is_not_marked() -> None:
+    diff = word_diff("import re\n\n\ndef f(): pass", "import re\nimport os\n\ndef f(): pass")
+    assert diff.left == "import re<del>\n\n\n</del>def f(): pass"
+    assert diff.right == "import re<ins>\nimport os\n\n</ins>def f(): pass"
+
+
 @pytest.mark.parametrize(
     ("left", "right"), [("", "<b>x</b>"), ("<script>", "<b>"), ("<i> same & </i>", "<i> same & </i>"), ("a <u> b", "a")]
 )
