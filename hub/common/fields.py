@@ -224,14 +224,6 @@ def _name(reference: str) -> str:
     return str(json.loads(reference)["$file"])
 
 
-def move_into_rows(rows: models.QuerySet[models.Model], column: str) -> None:
-    """Move the values of *column* from files into the rows, for releases that read no files. The files are kept."""
-    annotated = rows.order_by().annotate(reference=_as_text(column)).filter(reference__startswith=_REFERENCE)
-    for pk in list(annotated.values_list("pk", flat=True)):
-        row = rows.only(column).get(pk=pk)
-        rows.filter(pk=pk).update(**{column: getattr(row, column)})
-
-
 @contextmanager
 def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]:
     """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it."""
