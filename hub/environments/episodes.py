@@ -87,6 +87,7 @@ class Episode:
             options=environment.harness_options(case),
             files=environment.files,
             services=services,
+            packages=environment.manifest.packages,
         )
         self.state = cast(EpisodeState, dict(state or {}))
 

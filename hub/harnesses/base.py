@@ -62,7 +62,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     """Everything a harness may read in one episode. `files` are the bundle's code files by path.
 
     `messages` is the transcript so far, prompts included. `reply`: the reply with the message of this step; None at a
-    reset, and if a trainer sent the message.
+    reset, and if a trainer sent the message. `packages` are those that the manifest names.
     """
 
     case: CaseData
@@ -73,6 +73,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     services: Services
     messages: Sequence[Message] = ()
     reply: Reply | None = None
+    packages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +145,12 @@ class Harness(ABC, Generic[OptionsT]):
         """Return whether a run stores the state of its episodes after each turn, and continues from it."""
         return False
 
-    def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+    def check_available(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> None:
         """Raise SandboxUnavailable if what episodes with the raw *options* need is missing on this machine.
 
-        *files* are the bundle's code files by path.
+        *files* are the bundle's code files by path, and *packages* those that its manifest names.
         """
         return
 
@@ -158,10 +161,13 @@ class Harness(ABC, Generic[OptionsT]):
         """
         return []
 
-    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Their paths are below `harness`. Called only if all `code_paths` are in *files*.
+        Their paths are below `harness`. Called only if all `code_paths` are in *files*. *packages*: see
+        `check_available`.
         """
         return []
 

@@ -133,6 +133,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             # If the whole work folder is an artifact, it is not filled from the image, which still has files that the
             # agent removed.
             seeded=world.get("built", False) and world["workdir"] not in world["artifacts"],
+            packages=world.get("packages", ""),
         )
         try:
             fresh = await in_thread(engine.open_from, spec, artifacts)

@@ -61,6 +61,7 @@ class WorkspaceState(TypedDict):
     user: int
     limits: dict[str, JSON]
     artifacts: list[str]
+    packages: NotRequired[str]  # digest of the image whose packages the box has
     built: NotRequired[bool]  # the image has what the work folder begins with
     seen_at: NotRequired[float]  # when the latest turn ended
     snapshot: NotRequired[SnapshotState]
