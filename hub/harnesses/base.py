@@ -82,7 +82,9 @@ class Turn:
 
     `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
     that a limit of the harness ended. With `new_conversation` the messages do not continue those before;
-    the model reads only them. `info` is shown with the transcript and never affects a score.
+    the model reads only them. `parameters` are what the request for the next message asks for besides
+    tools, such as `temperature`, as chat completions name it; the run's config has precedence. `info` is
+    shown with the transcript and never affects a score.
     """
 
     state: JSON = None
@@ -92,6 +94,7 @@ class Turn:
     reward: float | None = None
     truncated: bool = False
     new_conversation: bool = False
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
     info: dict[str, JSON] = field(default_factory=dict)
 
 

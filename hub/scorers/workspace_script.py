@@ -154,6 +154,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             detail["not_copied"] = list(artifacts.refused[:50])
         if restored := world.get("restored"):
             detail["boxes_lost"] = cast(JSON, restored)
+        if parameters := world.get("parameters"):
+            detail["parameters"] = cast(JSON, parameters)
         if artifacts.missing:
             detail["missing"] = list(artifacts.missing)
         return Verdict(value=verdict.value, reason=verdict.reason, detail=detail)
