@@ -197,6 +197,7 @@ class EpisodeDetail(EpisodeEndpoint):
                 "group": session.group or None,
                 "messages": session.state.get("messages", []),
                 "tools": session.state.get("tools", []),
+                **({"parameters": session.state["parameters"]} if "parameters" in session.state else {}),
                 "turn": session.revision,
                 "done": session.done,
                 "truncated": session.truncated,
