@@ -15,13 +15,9 @@ from runs.execution.connections import Connection
 from runs.limits.budget import Budget
 from runs.providers.base import ModelRequest
 
-<<<<<<< HEAD
-_LOOK_EVERY_S = 0.2  # how often a waiting call checks whether this process holds the lease again
-=======
 # Names of one parameter: an endpoint refuses a request that has both.
 _EQUAL_PARAMETERS = ({"max_tokens", "max_completion_tokens"}, {"seed", "send_seed"})
-_LOOK_EVERY_S = 0.2  # whether a lease that has lapsed was renewed
->>>>>>> 2eb52e1d8282d16ae189c8928803165792fad932
+_LOOK_EVERY_S = 0.2  # how often a waiting call checks whether this process holds the lease again
 
 
 class CallCache(Protocol):
