@@ -130,9 +130,7 @@ _DEFERRED_OF_RESPONSES = (
 
 def pairs_with_responses(wanted: QuerySet[Pair]) -> list[Pair]:
     """Return *wanted* in queue order, loaded with responses, scores, models and case."""
-    pairs = list(
-        wanted.select_related("run", "case", "suggestion").defer(*_DEFERRED).order_by("position", "id")
-    )
+    pairs = list(wanted.select_related("run", "case", "suggestion").defer(*_DEFERRED).order_by("position", "id"))
     # A query of their own, because PostgreSQL took 4 ms to plan one that joins everything: four times as long as these.
     sides = Response.objects.filter(pk__in={pk for pair in pairs for pk in (pair.first_id, pair.second_id)})
     sides = sides.select_related("run_model", "run_environment__version__environment").defer(*_DEFERRED_OF_RESPONSES)
