@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
@@ -193,14 +193,10 @@ def list_responses(run: Run) -> QuerySet[Response]:
     first = Response.objects.filter(run_environment=OuterRef("pk")).order_by("id").values("id")[:1]
     found = dict(run.environments.order_by().annotate(first=Subquery(first)).values_list("pk", "first"))
     lowest = min((pk for pk in found.values() if pk is not None), default=0)
-    # All responses of a run share a few models and environments. With joins, their columns came with each response,
-    # and a page of 50 took twice as long.
-    environments = RunEnvironment.objects.select_related("version__environment")
-    environments = environments.defer("version__manifest", "version__readme", "version__certificate")
     return (
         Response.objects.filter(run_environment__in=list(found), id__gte=lowest)
-        .prefetch_related("run_model", Prefetch("run_environment", environments))
-        .defer(*DEFERRED_FIELDS)
+        .select_related("run_model", "run_environment__version__environment")
+        .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme")
         .annotate(case_name=F("case__external_id"))
         .order_by("id")
     )
