@@ -124,7 +124,10 @@ def fill(reviewers: int, clients: int, watchers: int, pairs: int) -> None:
 
     loader = Loader(argparse.Namespace(responses=30_000, largest=20_000, environments=40, preferences=5_000, seed=1))
     loader.load()
-    waiting = list(Pair.objects.order_by("pk").values_list("pk", flat=True)[:pairs])
+    # Every verdict is possible for pairs that the tests do not decide.
+    Pair.objects.update(overlap=0, free=0)
+    open_pairs = Pair.objects.exclude(kind=Pair.Kind.ONE_PASSES).order_by("pk")
+    waiting = list(open_pairs.values_list("pk", flat=True)[:pairs])
     Pair.objects.filter(pk__in=waiting).update(overlap=1, free=1)
     group = Group.objects.get(name="Reviewer")
 
@@ -287,10 +290,14 @@ class Users:
             async def decide() -> None:
                 nonlocal pair
                 headers = {"X-CSRFToken": http.cookies["csrftoken"], "HX-Request": "true"}
-                verdict = {"verdict": random.choice(["first", "second", "tie"])}
+                verdict = {"verdict": random.choice(["a", "b", "tie"])}
                 answer = await self._timed("reviewers", http.post(f"{pair}decision/", data=verdict, headers=headers))
-                if answer is not None:
-                    pair = answer.headers.get("HX-Push-Url", pair).partition("?")[0]
+                if answer is None:
+                    return
+                if "HX-Push-Url" not in answer.headers:
+                    self._times["reviewers"].errors[f"decision not stored: {pair}"] += 1
+                    return
+                pair = answer.headers["HX-Push-Url"].partition("?")[0]
 
             await self._every(REVIEW_EVERY_S, decide)
 

@@ -127,7 +127,10 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Failed sign-ins block one name from one address. If the name were blocked from all addresses, anybody could lock a
 # user out.
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "llmeval_site.accounts.permissions.PermissionBackend",
+]
 PASSWORDS = ENV.flag("LLMEVAL_PASSWORDS", True)
 if PASSWORDS:
     AUTHENTICATION_BACKENDS.append("django.contrib.auth.backends.ModelBackend")

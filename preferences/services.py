@@ -93,7 +93,7 @@ def record_preferences(items: Sequence[NewPreference]) -> list[Preference]:
     it has a judge, else execution.
     """
     rows = [_preference(item) for item in items]
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # `decide` calls this in a transaction, and rolls all of it back
         Preference.objects.bulk_create(rows)
         Issue.objects.bulk_create(
             _issue(preference, issue) for preference, item in zip(rows, items, strict=True) for issue in item.issues

@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
 from hub.models import Case
-from hub.selectors import is_curator, list_foreign_environments, list_withheld_environments, may_see_content
+from hub.selectors import foreign_environments, is_curator, list_withheld_environments, may_see_content
 from hub.teams.visibility import foreign_team_ids, sees_all_teams, visible_to
 from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnvironment, RunModel
 
@@ -55,7 +55,9 @@ def visible_runs(user: User | AnonymousUser, *, deleted: bool = False) -> QueryS
         runs = runs.filter(deleted_at=None)
     if sees_all_teams(user):
         return runs
-    hidden = list_foreign_environments(user).order_by().values("pk")
+    hidden = foreign_environments(user)
+    if hidden == []:
+        return runs
     return runs.filter(~Exists(RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=hidden)))
 
 

@@ -3,14 +3,29 @@
 Shared rows, which no team owns, are visible to everybody; other rows to the members of their team and to superusers.
 """
 
+from dataclasses import dataclass
+
 from django.contrib.auth.models import AnonymousUser, User
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from hub.models import Team, TeamOwned
 
 Viewer = User | AnonymousUser
 
-_FOREIGN = "_foreign_team_ids"
+_TEAMS = "_teams_by_membership"
+# Nearly every request needs it. Built by Django, the query took six times the processor time of the site.
+_TEAMS_BY_MEMBERSHIP = """
+    SELECT id, group_id IN (SELECT group_id FROM auth_user_groups WHERE user_id = %s) FROM hub_team ORDER BY id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _TeamIds:
+    """Ids of the teams that a user is a member of, and of all others."""
+
+    own: list[int]
+    foreign: list[int]
 
 
 def sees_all_teams(user: Viewer) -> bool:
@@ -43,19 +58,28 @@ def owned_by(slug: str) -> Q:
     return Q(team=None) if slug == Team.SHARED else Q(team__slug=slug)
 
 
+def has_teams(user: Viewer) -> bool:
+    """Return whether `list_teams` returns any for *user*."""
+    return Team.objects.exists() if sees_all_teams(user) else bool(_team_ids(user).own)
+
+
 def foreign_team_ids(user: Viewer) -> list[int]:
     """Return the ids of the teams of which *user* sees nothing, in order.
 
     They are read once for each instance of a user, as permissions are. With them in place of subqueries, PostgreSQL
     plans the list of runs in a quarter of the time.
     """
-    known: list[int] | None = getattr(user, _FOREIGN, None)
+    return [] if sees_all_teams(user) else _team_ids(user).foreign
+
+
+def _team_ids(user: Viewer) -> _TeamIds:
+    known: _TeamIds | None = getattr(user, _TEAMS, None)
     if known is None:
-        known = []
-        if not sees_all_teams(user):
-            own = list_teams(user).order_by().values("pk")
-            known = list(Team.objects.exclude(pk__in=own).order_by("pk").values_list("pk", flat=True))
-        setattr(user, _FOREIGN, known)
+        with connection.cursor() as cursor:
+            cursor.execute(_TEAMS_BY_MEMBERSHIP, [user.pk])
+            rows = cursor.fetchall()
+        known = _TeamIds([pk for pk, mine in rows if mine], [pk for pk, mine in rows if not mine])
+        setattr(user, _TEAMS, known)
     return known
 
 

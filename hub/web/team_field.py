@@ -1,6 +1,7 @@
 """Fields of forms for a team: the one that will own something new, and the one by which a list is filtered."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import cast
 
 from django import forms
@@ -29,11 +30,22 @@ class OwnedFilter(FilterForm):
 
     def __init__(self, data: Mapping[str, object] | None = None, *, user: User | AnonymousUser) -> None:
         super().__init__(data)
+        self._user = user
         field = cast(forms.ChoiceField, self.fields["team"])
-        choices = list_choices(user)
-        self.has_teams = bool(choices)
-        field.choices = [("", "all"), *(choices or [SHARED_CHOICE])]
-        list_choices_in_error(field)
+        field.choices = self._list_choices  # reads the teams when they are needed
+        if self.data.get("team"):
+            list_choices_in_error(field)
+
+    @property
+    def has_teams(self) -> bool:
+        return bool(self._own_choices)
+
+    def _list_choices(self) -> list[tuple[str, str]]:
+        return [("", "all"), *(self._own_choices or [SHARED_CHOICE])]
+
+    @cached_property
+    def _own_choices(self) -> list[tuple[str, str]]:
+        return list_choices(self._user)
 
 
 def add_team_field(form: forms.BaseForm, user: User) -> None:

@@ -6,7 +6,7 @@ from typing import TypedDict
 from django.http import HttpRequest
 from django.urls import reverse
 
-from hub.teams.visibility import list_teams
+from hub.teams.visibility import has_teams
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +51,4 @@ def navigation(request: HttpRequest) -> dict[str, object]:
             continue
         url = reverse(entry.view)
         links.append({"title": entry.title, "url": url, "key": entry.key, "current": request.path_info.startswith(url)})
-    return {"navigation": links, "has_teams": list_teams(user).exists}
+    return {"navigation": links, "has_teams": has_teams(user)}

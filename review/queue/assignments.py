@@ -146,11 +146,11 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
     )
     assignment.lease_owner = assignment.holder
     assignment.save(force_insert=True)
-    right = winner(pair.first, pair.second) if pair.kind == Pair.Kind.ONE_PASSES else ""
-    # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
-    checkable = right and pair.suggestion is not None and pair.suggestion.verdict == right
-    if right and checkable and _draw("check", pair, user) < CHECK_SHARE:
-        AttentionCheck.objects.create(assignment=assignment, wrong_verdict=other_side(right))
+    if pair.kind == Pair.Kind.ONE_PASSES and pair.suggestion is not None:
+        right = winner(pair.first, pair.second)
+        # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
+        if right and pair.suggestion.verdict == right and _draw("check", pair, user) < CHECK_SHARE:
+            AttentionCheck.objects.create(assignment=assignment, wrong_verdict=other_side(right))
     return assignment
 
 

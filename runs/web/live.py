@@ -15,7 +15,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from hub.common.digests import digest
-from runs.models import Response, Run
+from runs.models import ENDED, Response, Run
 from runs.reports.formats import percent
 from runs.results.statistics.proportion_intervals import proportion_interval
 from runs.selectors import REASON_WITHHELD, withheld_environments
@@ -223,6 +223,11 @@ def get_snapshot(run: Run) -> Snapshot:
                 cache.set(key, found, max(_SECONDS, _TIMES * (time.monotonic() - started)))
     assert isinstance(found, Snapshot)
     return found
+
+
+def get_shared_progress(run: Run) -> RunProgressData:
+    """Return the progress of *run*: that of the shared snapshot until the run has ended."""
+    return get_progress(run) if run.status in ENDED else get_snapshot(run).progress
 
 
 def stage_states(run: Run) -> list[StageState]:

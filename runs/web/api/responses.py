@@ -27,7 +27,7 @@ class ResponseItem(serializers.ModelSerializer[Response]):
 
     environment = serializers.CharField(source="run_environment.version")
     model = serializers.CharField(source="run_model.label")
-    case = serializers.CharField(source="case.external_id")
+    case = serializers.CharField(source="case_name")
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
 
@@ -88,7 +88,7 @@ class ResponseList(ListAPIView[Response]):
         run = queries.get_visible_run(self.request.user, self.kwargs["pk"])
         chosen = ResponsesFilter(self.request.query_params).values()
         rows = queries.filter_responses(self.request.user, run, **chosen)
-        return rows.defer(None).select_related("case").prefetch_related("scores")
+        return rows.defer(None).prefetch_related("scores")
 
     @extend_schema(
         operation_id="runs_responses",

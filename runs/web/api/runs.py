@@ -34,6 +34,7 @@ from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_report
 from runs.web.forms import ReportFilter, RunsFilter
+from runs.web.live import get_shared_progress
 
 
 class TextParser(BaseParser):
@@ -106,8 +107,8 @@ class RunDetails(RunItem):
         return shown_config(run, self.context["user"])
 
     def get_progress(self, run: Run) -> queries.RunProgressData:
-        """Stored and expected responses, in total and for each environment and model."""
-        return queries.get_progress(run)
+        """Stored and expected responses, in total and for each environment and model; a few seconds old at most."""
+        return get_shared_progress(run)
 
     class Meta(RunItem.Meta):
         fields = [*RunItem.Meta.fields, "config", "progress"]

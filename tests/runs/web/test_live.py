@@ -110,6 +110,18 @@ def test_unchanged_page_gets_nothing_and_watchers_share_one_computation(client: 
     assert client.get(address, headers=HTMX)["HX-Trigger"] == "responses-stored"
 
 
+def test_programs_share_the_computation_with_those_who_watch(client: Client, run: Run) -> None:
+    client.force_login(member())
+    shown(client, run)
+    with CaptureQueriesContext(connection) as queries:
+        progress = client.get(f"/api/v1/runs/{run.pk}/").json()["progress"]
+    assert (progress["done"], progress["expected"], progress["cells"][0]["passed"]) == (7, 10, 4)
+    assert not [query["sql"] for query in queries if "runs_response" in query["sql"]]
+    stored_response(run, Case.objects.get(external_id="c7"))
+    Run.objects.update(status=Run.Status.COMPLETED)
+    assert client.get(f"/api/v1/runs/{run.pk}/").json()["progress"]["done"] == 8
+
+
 def test_progress_is_rendered_once_for_all_who_watch(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rendered: list[str] = []
 
