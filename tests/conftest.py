@@ -1,5 +1,6 @@
 """Fixtures and hooks for all tests."""
 
+import socketserver
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.cache import cache
 from django.core.management.color import no_style
 from django.db import connection
+from django.db.models import Model
 from django.db.models.signals import post_migrate
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
@@ -19,13 +21,17 @@ from preferences.models import IssueCategory
 from review.models import Guideline
 
 # Models whose first rows are created by migrations, or by Django after them. A row comes after those it refers to.
-_SEEDED = [ContentType, Permission, Group, Group.permissions.through, IssueCategory, Guideline]
+_SEEDED: list[type[Model]] = [ContentType, Permission, Group, Group.permissions.through, IssueCategory, Guideline]
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "django_db_serialized_rollback"}
 
 
 # Examples have no time limit: a busy machine would break it.
 hypothesis_settings.register_profile("llmeval", deadline=None)
 hypothesis_settings.load_profile("llmeval")
+
+# The servers of tests, Django's live server among them, write header and body separately. With Nagle's algorithm the
+# body waits until the client has acknowledged the header, so each response would take 40 ms longer.
+socketserver.StreamRequestHandler.disable_nagle_algorithm = True
 
 
 @pytest.fixture(autouse=True)
