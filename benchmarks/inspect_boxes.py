@@ -1,6 +1,7 @@
 """Episodes in the Docker sandbox of Inspect AI, for `benchmarks/workspaces.py --inspect`.
 
-Inspect needs Docker Engine 24.0.6 or newer and the Compose plugin. It is installed into var/bench/.
+Inspect needs Docker Engine 24.0.6 or newer and the Compose plugin 2.21 or newer. It is installed into var/bench/. If
+Docker's installed engine is older, start a newer one beside it and set DOCKER_HOST, which both harnesses use.
 """
 
 import json
@@ -63,7 +64,7 @@ class InspectRound:
 
 
 def run_round(image: str, command: str, *, episodes: int, commands: int, at_once: int) -> InspectRound:
-    """Execute *episodes* with no model, *at_once* at a time. The start of Inspect's process does not count."""
+    """Execute *episodes* with no model, *at_once* at a time. The start of Inspect and of its task does not count."""
     install("inspect", PEERS["inspect"])
     with tempfile.TemporaryDirectory(prefix="llmeval-bench-") as folder:
         Path(folder, "compose.yaml").write_text(COMPOSE.format(image=image), encoding="utf-8")
@@ -78,7 +79,10 @@ def run_round(image: str, command: str, *, episodes: int, commands: int, at_once
             sys.exit(f"Inspect failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         log = json.loads(next(Path(folder, "logs").glob("*.json")).read_text(encoding="utf-8"))
     if log["status"] != "success":
-        sys.exit(f"Inspect's evaluation ended as {log['status']}.")
-    started, ended = (datetime.fromisoformat(log["stats"][name]) for name in ("started_at", "completed_at"))
+        sys.exit(f"Inspect's evaluation ended as {log['status']}: {(log.get('error') or {}).get('message', '')}")
+    # log["stats"] has whole seconds and includes the task's start. A sample's first event precedes its reset, and
+    # it is completed when its container is removed.
+    started = min(datetime.fromisoformat(sample["events"][0]["timestamp"]) for sample in log["samples"])
+    ended = max(datetime.fromisoformat(sample["completed_at"]) for sample in log["samples"])
     times = [time for sample in log["samples"] for time in sample["metadata"]["commands_ms"]]
     return InspectRound(times, (ended - started).total_seconds())

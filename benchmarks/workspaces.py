@@ -108,6 +108,8 @@ def main() -> int:
         peer = Times()
         for engine in engines.values():  # not measured
             run_episode(engine, image, 1, Times())
+        if options.inspect:  # ends here if Inspect cannot use this Docker
+            run_round(image, _COMMAND, episodes=1, commands=1, at_once=1)
         for _ in range(options.rounds):
             for name, engine in engines.items():
                 started = time.perf_counter()
@@ -136,6 +138,10 @@ def main() -> int:
     print(f"reset in a prepared box of Docker: {cuts[9]:.1f} ms (median), {cuts[18]:.1f} ms (95th percentile)")
     if options.inspect:
         print_peer(peer, times)
+        found["inspect"] = {
+            "command_p50_ms": statistics.median(peer.command),
+            "episodes_per_s": statistics.median(peer.rates),
+        }
     if options.json:
         options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     if left:

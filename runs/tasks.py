@@ -84,7 +84,7 @@ def _help_another_worker(owner: str) -> bool:
             listener=_WorkerListener(),
             options=_options(),
             owner=owner,
-            party="",
+            reserved_for="",
             taken=shard,
         )
     except LeaseLost as error:

@@ -18,7 +18,7 @@ from django.core.files import File
 
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
-from hub.common.storage.folder import may_pass, written_atomically
+from hub.common.storage.folder import is_temporary, written_atomically
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion, archive_storage, bundle_path
 
@@ -145,7 +145,7 @@ def _explained(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         logger.exception("the storage of archives")
-        kind = ArchivesUnreachable if may_pass(error) else ArchiveUnavailable
+        kind = ArchivesUnreachable if is_temporary(error) else ArchiveUnavailable
         raise kind(
             f"{what} cannot be read or written: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES, and that the "
             f"storage and the folder {settings.ARCHIVE_CACHE} can be written to."

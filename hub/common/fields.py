@@ -19,7 +19,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import MD5, Cast, Length, Substr
 
 from hub.common.errors import UserError
-from hub.common.storage.folder import may_pass
+from hub.common.storage.folder import is_temporary
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ def _read(reference: dict[str, str]) -> bytes:
 
 
 def _unavailable(error: Exception, what: str) -> ContentUnavailable:
-    kind = ContentUnreachable if may_pass(error) else ContentUnavailable
+    kind = ContentUnreachable if is_temporary(error) else ContentUnavailable
     return kind(f"{what}: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES and its storage.")
 
 
@@ -224,14 +224,6 @@ def _name(reference: str) -> str:
     return str(json.loads(reference)["$file"])
 
 
-def move_into_rows(rows: models.QuerySet[models.Model], column: str) -> None:
-    """Move the values of *column* from files into the rows, for releases that read no files. The files are kept."""
-    annotated = rows.order_by().annotate(reference=_as_text(column)).filter(reference__startswith=_REFERENCE)
-    for pk in list(annotated.values_list("pk", flat=True)):
-        row = rows.only(column).get(pk=pk)
-        rows.filter(pk=pk).update(**{column: getattr(row, column)})
-
-
 @contextmanager
 def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]:
     """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it."""
@@ -243,10 +235,10 @@ def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]
 
 
 def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: Mapping[str, object]) -> bool:
-    """Update *row*, if it is among *rows*, as `QuerySet.update` does, but with large values in files.
+    """Update *row* if it is among *rows*, and return whether it was updated. Large values are stored in files.
 
-    Return whether it was. The files of its earlier values are then deleted, and otherwise those that were written.
-    Raises ContentUnavailable; nothing is then changed.
+    The files of the earlier values are deleted after an update. If *row* is not among *rows*, the new files are
+    deleted. Raises ContentUnavailable without changing anything.
     """
     large = {field.name: field for field in _large_fields(type(row)) if field.name in changes}
     stored = {name: field.stored_value(row, changes[name]) for name, field in large.items()}

@@ -36,11 +36,11 @@ def make_groups(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("llmeval_site", "0001_initial"),
+        ("llmeval_site", "0001_first_release"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
-        ("hub", "0001_initial"),
-        ("runs", "0001_initial"),
+        ("hub", "0001_first_release"),
+        ("runs", "0001_first_release"),
     ]
 
     operations = [migrations.RunPython(make_groups, migrations.RunPython.noop)]

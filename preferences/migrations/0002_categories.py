@@ -25,5 +25,5 @@ def seed(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("preferences", "0001_initial")]
+    dependencies = [("preferences", "0001_first_release")]
     operations = [migrations.RunPython(seed, migrations.RunPython.noop)]

@@ -19,11 +19,11 @@ logger = logging.getLogger(__name__)
 class Job(TypedDict):
     """What a local process executes.
 
-    party: see divide_run. limits: file of the shared limits. processes: number of processes that execute the run.
+    reserved_for: as in Shard. limits: file of the shared limits. processes: number of processes that execute the run.
     """
 
     run: int
-    party: str
+    reserved_for: str
     limits: str
     processes: int
     use_cache: bool

@@ -15,14 +15,14 @@ from runs.execution.connections import Connection
 from runs.limits.budget import Budget
 from runs.providers.base import ModelRequest
 
-_LOOK_EVERY_S = 0.2  # whether a lease that has lapsed was renewed
+_LOOK_EVERY_S = 0.2  # how often a waiting call checks whether this process holds the lease again
 
 
 class CallCache(Protocol):
     """Cache of replies by key.
 
-    `get` returns None for a miss, and otherwise the reply with what it cost the RunModel with the id *run_model_id*:
-    nothing if another one paid for it. `put` may return before the row is written.
+    `get` returns None for a miss. A reply is returned with its cost if the RunModel *run_model_id* paid for it, and
+    with a cost of zero if another one did. `put` may return before the row is written.
     """
 
     async def get(self, key: str, run_model_id: int) -> Reply | None:

@@ -148,16 +148,16 @@ def execute_shards(
     listener: Listener,
     options: ExecutionOptions,
     owner: str,
-    party: str,
+    reserved_for: str,
     taken: Shard | None = None,
 ) -> None:
     """Execute shards of *run*, which another process leads, until none is left, or it stops or makes way.
 
-    party: see divide_run. taken: a shard that *owner* holds already. Raises errors of the infrastructure and of the
-    preparation; the leading process and others then execute the shards.
+    reserved_for: as in Shard. taken: a shard that *owner* holds already. Raises errors of the infrastructure and of
+    the preparation; the leading process and others then execute the shards.
     """
     try:
-        share = Share(leads=False, divided=True, party=party, taken=taken)
+        share = Share(leads=False, divided=True, reserved_for=reserved_for, taken=taken)
         with _open_context(run, config, owner, options, share) as context:
             asyncio.run(_session(context, listener, options, resumed=True).execute())
     finally:
@@ -182,15 +182,15 @@ def _session(context: RunContext, listener: Listener, options: ExecutionOptions,
 @contextmanager
 def _share_run(run: Run, listener: Listener, options: ExecutionOptions, owner: str, resumed: bool) -> Iterator[Share]:
     """Divide a large run, and start local processes or wake workers for its shards."""
-    party = "" if options.workers_help else owner
+    reserved_for = "" if options.workers_help else owner
     divides = options.workers_help or options.processes > 1 or run.shards.exists()
-    if not divides or not divide_run(run, party=party, resumed=resumed):
+    if not divides or not divide_run(run, reserved_for=reserved_for, resumed=resumed):
         yield Share()
         return
     if options.workers_help:
         wake_workers(run=run, number=min(run.shards.filter(done=False).count(), _WAKE_AT_MOST))
     if options.processes == 1:
-        yield Share(divided=True, party=party)
+        yield Share(divided=True, reserved_for=reserved_for)
         return
     helpers = LocalProcesses()
     with TemporaryDirectory(prefix="llmeval-limits-") as folder:
@@ -199,14 +199,14 @@ def _share_run(run: Run, listener: Listener, options: ExecutionOptions, owner: s
         try:
             job: Job = {
                 "run": run.pk,
-                "party": party,
+                "reserved_for": reserved_for,
                 "limits": limits,
                 "processes": options.processes,
                 "use_cache": options.use_cache,
             }
             receive = partial(_receive, listener)
             helpers.start(options.processes - 1, job, receive, str(settings.BASE_DIR))
-            yield Share(divided=True, party=party, helpers=helpers)
+            yield Share(divided=True, reserved_for=reserved_for, helpers=helpers)
         finally:
             helpers.close()
             stop_sharing_in_file(limits)

@@ -26,15 +26,15 @@ _LOOK_EVERY_S = 0.3  # whether another process has finished its shards, or ended
 _CANDIDATES = 20
 
 
-def divide_run(run: Run, *, party: str, resumed: bool) -> bool:
+def divide_run(run: Run, *, reserved_for: str, resumed: bool) -> bool:
     """Divide *run* into shards if it is large. Return whether it has shards.
 
-    The caller holds the lease of the run. Shards of an execution that was handed back or killed are kept. party: who
-    alone may execute the shards; empty for every worker. resumed: responses may be stored already.
+    The caller holds the lease of the run. Shards of an execution that was handed back or killed are kept.
+    reserved_for: as in Shard. resumed: responses may be stored already.
     """
     unfinished = run.shards.filter(done=False)
     if unfinished.exists():
-        unfinished.update(reserved_for=party)
+        unfinished.update(reserved_for=reserved_for)
         return True
     run.shards.all().delete()
     size = settings.SHARD_RESPONSES
@@ -49,7 +49,7 @@ def divide_run(run: Run, *, party: str, resumed: bool) -> bool:
             run_model=model,
             first=first,
             last=last,
-            reserved_for=party,
+            reserved_for=reserved_for,
             fresh=not resumed,
         )
         for environment in run.environments.order_by("position")
@@ -69,9 +69,9 @@ def _blocks(environment: RunEnvironment, size: int) -> list[tuple[int, int]]:
     return [(chosen[i], chosen[min(i + size, len(chosen)) - 1]) for i in range(0, len(chosen), size)]
 
 
-def take_shard(run_id: int, run_model_id: int, *, owner: str, party: str) -> Shard | None:
+def take_shard(run_id: int, run_model_id: int, *, owner: str, reserved_for: str) -> Shard | None:
     """Take the lease of the next shard of a model; None if all are done or held."""
-    return _take(_waiting(party).filter(run_id=run_id, run_model_id=run_model_id), owner)
+    return _take(_waiting(reserved_for).filter(run_id=run_id, run_model_id=run_model_id), owner)
 
 
 def take_any_shard(*, owner: str, without: Collection[int] = ()) -> Shard | None:
@@ -83,8 +83,8 @@ def take_any_shard(*, owner: str, without: Collection[int] = ()) -> Shard | None
     return _take(shards.exclude(run_id__in=without).order_by("run__remaining", "id"), owner, check_budget=True)
 
 
-def _waiting(party: str) -> QuerySet[Shard]:
-    return Shard.objects.filter(done=False, reserved_for=party, run_model__stopped="")
+def _waiting(reserved_for: str) -> QuerySet[Shard]:
+    return Shard.objects.filter(done=False, reserved_for=reserved_for, run_model__stopped="")
 
 
 def _take(shards: QuerySet[Shard], owner: str, *, check_budget: bool = False) -> Shard | None:
@@ -150,15 +150,15 @@ class WholeRun:
 class ShardSource:
     """Source of a divided run: takes one shard after the other.
 
-    party: see divide_run. taken: a shard that the process holds already. waits: whether to wait, after the last shard,
-    for those that other processes hold, since they may be given back. ended: whether to take no more of a model.
+    reserved_for: as in Shard. taken: a shard that the process holds already. waits: whether to wait, after the last
+    shard, for those that other processes hold, since they may be given back. ended: whether to take no more of a model.
     """
 
     run_id: int
     environments: Sequence[EvaluatedEnvironment]
     reader: Reader
     owner: str
-    party: str
+    reserved_for: str
     waits: bool
     ended: Callable[[EvaluatedModel], bool]
     taken: Shard | None = None
@@ -189,7 +189,7 @@ class ShardSource:
         if self.taken is not None and self.taken.run_model_id == model.row.pk:
             shard, self.taken = self.taken, None
             return shard
-        take = partial(take_shard, self.run_id, model.row.pk, owner=self.owner, party=self.party)
+        take = partial(take_shard, self.run_id, model.row.pk, owner=self.owner, reserved_for=self.reserved_for)
         return await self.reader.run(take)
 
     def _others_work(self, model: EvaluatedModel) -> bool:

@@ -18,9 +18,9 @@ _SMALLEST = 200  # ... but at least this part of the budget
 class Budget:
     """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
 
-    spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
-    first without token counts; a run with a limit stops after it. quota: the quota of the team, which limits the run
-    too, in words. refusal: why the team may spend no more.
+    spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model that sent the first
+    reply without token counts; a run with a limit then stops. quota: name of the team's quota for messages; "" if no
+    quota limits the run. refusal: why the team may spend no more.
     """
 
     limit: float | None = None

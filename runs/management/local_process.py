@@ -53,7 +53,12 @@ def main() -> None:
     options = ExecutionOptions(use_cache=job["use_cache"], processes=job["processes"], stopping=ended.is_set)
     listener = _PrintingListener()
     execute_shards(
-        run=run, config=config_of(run), listener=listener, options=options, owner=new_owner(), party=job["party"]
+        run=run,
+        config=config_of(run),
+        listener=listener,
+        options=options,
+        owner=new_owner(),
+        reserved_for=job["reserved_for"],
     )
 
 

@@ -170,7 +170,9 @@ class RunModel(models.Model):
 class Shard(Leased):
     """Block of cases for one model of a large run. The process that holds its lease requests the missing responses.
 
-    A run has shards from the start of its execution until it ends.
+    A run has shards from the start of its execution until it ends. If a command executes the run, `reserved_for` is the
+    owner of its lease, and only the command and its local processes execute the shard. Otherwise it is empty, and every
+    worker may execute the shard.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="shards")

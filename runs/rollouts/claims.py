@@ -55,13 +55,13 @@ def pauses() -> Iterator[float]:
 
 @contextmanager
 def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | None = None) -> Iterator[bool]:
-    """Hold the lease of *session* during the block, and return True, if no step was stored since it was read.
+    """Hold the lease of *session* during the block, and yield True.
 
-    Otherwise read the session again and return False. If another request holds the lease: with *wait*, wait for its
-    end, for at most 10 seconds. A lease of a process that was killed is taken over: at once on the same machine,
+    If another step was stored since *session* was read, read it again and yield False, without a lease.
+
+    If another request holds the lease: with *wait*, wait for at most 10 seconds, then raise StepInProgress; without
+    *wait*, raise RolloutConflict. A lease of a process that was killed is taken over: at once on the same machine,
     otherwise when it lapses. *pending* is stored with the lease.
-
-    Raises StepInProgress, or RolloutConflict without *wait*.
     """
     owner = new_owner()
     try:

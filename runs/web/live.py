@@ -27,10 +27,11 @@ _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest re
 # A snapshot is used for a second, or for this many times the time that it took, so that large runs cost no more than
 # a twentieth of a core.
 _SECONDS, _TIMES = 1.0, 20.0
-_POLL = [(2, 300.0), (5, 3600.0), (10, inf)]  # seconds between requests of a page, up to these seconds left
-_POLLS_PER_S = 10
+# Seconds between two requests of a page, each with the remaining time of the run, in seconds, below which it applies.
+_POLL = [(2, 300.0), (5, 3600.0), (10, inf)]
+_POLLS_PER_S = 10  # of all users who watch a run together
 _LONGEST_POLL_S = 15
-_WATCHES_S = 20  # a user who has not asked for so long has closed the page
+_WATCHES_S = 20  # a user is counted as watching for this long after each request
 _lock = threading.Lock()
 
 

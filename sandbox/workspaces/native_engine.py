@@ -170,9 +170,9 @@ def missing_protection() -> str:
 
 
 def _make_state(boxes: Path) -> tuple[Path, int]:
-    """Make the folder of a new box. Return it and the first of two users that no other box has.
+    """Create the folder of a new box. Return it and the first of the two consecutive user ids that the box gets.
 
-    The folder's name begins with the number of these users. They are free again when the folder is removed.
+    The folder's name begins with a number from which the ids are computed, so removing the folder frees them.
     """
     boxes.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (boxes.parent / ".users").open("w") as lock:

@@ -76,7 +76,7 @@ def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: 
     for who, address in (
         (page, f"/review/{code.pk}/"),
         (page, f"/review/{done.pk}/"),
-        (other, f"/review/{code.pk}/"),  # no seat
+        (other, f"/review/{code.pk}/"),  # no free slot
         (third, f"/review/{tools.pk}/"),
         (other, "/review/"),  # all are held
         (page, f"/review/?run={code.run_id + 1}"),  # nothing waits

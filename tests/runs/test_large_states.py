@@ -1,6 +1,5 @@
 """Episodes whose state is many megabytes: over REST with restarts of the server, in evaluations, beyond the limit."""
 
-import importlib
 import json
 import signal
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.storage import storages
@@ -233,10 +231,3 @@ def test_checkpoints_replace_and_remove_their_files(session: EpisodeSession) -> 
         response = Response(**key, status="passed", messages=[])
         writing._store([writing.FinishedResponse(response=response, snapshots="none")], False)
     assert stored_files() == [] and not EpisodeCheckpoint.objects.exists()
-
-
-def test_reversed_migration_moves_states_into_the_rows(session: EpisodeSession) -> None:
-    migration = importlib.import_module("runs.migrations.0036_large_episodes")
-    migration.move_all_into_rows(apps, None)
-    assert characters_of_row(session) > 15_000
-    assert file_names(EpisodeSession.objects.all()) == []

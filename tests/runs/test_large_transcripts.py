@@ -1,6 +1,5 @@
 """Large transcripts lie in files of the storage of archives; whoever reads a row gets the same content as before."""
 
-import importlib
 import json
 import os
 import time
@@ -319,17 +318,3 @@ def test_files_of_every_model_are_found_once_their_rows_are_gone(run: Run) -> No
 def models_with_files() -> set[type[models.Model]]:
     fields = [(model, field) for model in apps.get_models() for field in model._meta.concrete_fields]
     return {model for model, field in fields if isinstance(field, LargeField)}
-
-
-# ---- rollback --------------------------------------------------------------------------------------------------------
-
-
-def test_reversed_migration_moves_contents_into_the_rows(run: Run) -> None:
-    response = large_response(run, text=LONG)
-    score = stored_score(response, detail=DETAIL)
-    importlib.import_module("runs.migrations.0037_large_scores").move_all_into_rows(apps, None)
-    importlib.import_module("runs.migrations.0034_large_transcripts").move_into_rows(apps, None)
-    assert json.loads(column_of(response, "messages")) == json.loads(json.dumps(LARGE))
-    assert column_of(response, "text") == LONG
-    assert json.loads(column_of(score, "detail")) == DETAIL
-    assert file_names(Response.objects.all()) == file_names(Score.objects.all()) == []

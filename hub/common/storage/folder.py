@@ -1,4 +1,4 @@
-"""Storage of files in a local or shared folder, written atomically; errors of storages that may pass."""
+"""Storage of files in a local or shared folder, written atomically; temporary errors of storages."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def may_pass(error: Exception) -> bool:
+def is_temporary(error: Exception) -> bool:
     """Return whether *error* comes from a network, a disk or a service, so that a later attempt may succeed."""
     if isinstance(error, OSError):
         return not isinstance(error, PermissionError)

@@ -41,8 +41,8 @@ def markdown_to_html(
 ) -> str | None:
     """Return *source* rendered, or None if it is nested too deeply. *offset*: where it begins in the writer's text.
 
-    *heading* is the level of its topmost headings. A *document* follows the rules of Markdown where texts of models do
-    not: its line breaks are spaces, and addresses of its links may be defined elsewhere in the text.
+    heading: level of the topmost headings. document: whether *source* is a document and not a text of a model. The line
+    breaks of a document are spaces, and the address of a link may be defined elsewhere in it.
     """
     if source.count("[") > _MAX_BRACKETS:  # the time for unclosed ones grows with their square
         return None

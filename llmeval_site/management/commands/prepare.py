@@ -9,8 +9,9 @@ from pathlib import Path
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from runs.services import DEMO_MODELS, register_demo_models
 
@@ -30,6 +31,7 @@ class Command(BaseCommand):
             self._prepare(stamp, state)
 
     def _prepare(self, stamp: Path, state: str) -> None:
+        _refuse_earlier_database()
         call_command("migrate", verbosity=0, interactive=False)
         register_demo_models()
         try:
@@ -40,6 +42,20 @@ class Command(BaseCommand):
             self.stderr.write("The stored versions remain in use.")
         else:
             stamp.write_text(state, encoding="ascii")
+
+
+def _refuse_earlier_database() -> None:
+    """Raise CommandError if only some of the migrations were applied that others have replaced."""
+    loader = MigrationLoader(connection)
+    for migration in loader.replacements.values():
+        applied = [name in loader.applied_migrations for name in migration.replaces]
+        if any(applied) and not all(applied):
+            app, name = migration.replaces[applied.index(False)]
+            raise CommandError(
+                "The database is of an earlier state of the main branch, before the first release: the migration "
+                f"{app}.{name}, which no longer exists, was not applied. Migrate it with an earlier commit that has "
+                f"{app}/migrations/{name}.py, or use a new database."
+            )
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from sandbox.client.pool import Pool
 class Share:
     """The part of a run that this process executes.
 
-    leads: it holds the lease of the run, and ends it. divided: the run has shards. party: see divide_run. taken: a
+    leads: it holds the lease of the run, and ends it. divided: the run has shards. reserved_for: as in Shard. taken: a
     shard that it holds already. helpers: local processes that it has started.
     """
 
     leads: bool = True
     divided: bool = False
-    party: str = ""
+    reserved_for: str = ""
     taken: Shard | None = None
     helpers: LocalProcesses | None = None
 

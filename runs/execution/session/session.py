@@ -179,7 +179,7 @@ class RunSession:
             environments=context.environments,
             reader=reader,
             owner=context.owner,
-            party=share.party,
+            reserved_for=share.reserved_for,
             waits=share.leads,
             ended=lambda model: self._ended or model.connection.stopped is not None or budget.exhausted,
             taken=share.taken,

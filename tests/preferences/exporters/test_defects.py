@@ -3,12 +3,10 @@
 import io
 import json
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -119,10 +117,3 @@ def test_figures_depend_on_defect_status(disputed: CaseDefect, accepted: bool, w
     figures: dict[str, Any] = {name: figure for name, _, figure in compute_agreement(current_preferences()).figures}
     assert figures["people_execution"].n == (0 if accepted else 1)
     assert next(iter(compute_rankings(current_preferences()).values())).models[0].name == winner
-
-
-def test_migration_links_preferences_to_defects_of_their_reviewers(disputed: CaseDefect) -> None:
-    CaseDefect.objects.create(case=disputed.case, description="Somebody else's.")
-    Preference.objects.update(defect=None)
-    import_module("preferences.migrations.0008_link_defects").link_claims(apps, None)
-    assert dict(Preference.objects.values_list("source", "defect")) == {"human": disputed.pk, "execution": None}

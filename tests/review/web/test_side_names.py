@@ -3,26 +3,24 @@
 import io
 import json
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
 from hub.models import CaseDefect
 from preferences.exporters import export_preferences
-from preferences.models import Issue, IssueCategory, Preference
+from preferences.models import IssueCategory, Preference
 from preferences.selectors import current_preferences
 from preferences.services import NewIssue
 from preferences.tracking import PreferenceAdditions
 from review import decisions
 from review.decisions import Decision
 from review.issues import MarkedIssue
-from review.models import Assignment, JudgeCall
+from review.models import Assignment
 from review.queue import assignments
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -129,58 +127,3 @@ def test_defect_and_skip_reason_name_responses_by_id() -> None:
     following = assignments.claim_next_pair(User.objects.get(username="ann"))
     assignments.skip_pair(assignment=following, reason="A is not in English.")
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
-
-
-def test_migration_tokenizes_texts_with_known_order() -> None:
-    (pair,) = waiting_pairs(1)
-    category = IssueCategory.objects.get(slug="style")
-    notes = ["A is slow.", "B loops."]  # the first of the order in which the first response is A, the other of both
-    suggestion = suggest(
-        pair,
-        "first",
-        critique="A is better because B loops.",
-        issues=[NewIssue(response=pair.second, category=category, note=note) for note in notes],
-    )
-    for swapped, said in ((False, notes[:1]), (True, notes[1:])):
-        JudgeCall.objects.create(
-            pair=pair,
-            judge="j",
-            fingerprint=suggestion.judge_fingerprint,
-            prompt_version=suggestion.prompt_version,
-            swapped=swapped,
-            saw_evidence=True,
-            answer={
-                "critique": "B it is." if swapped else "A is better because B loops.",
-                "issues": [{"note": note} for note in said],
-                "winner": "B" if swapped else "A",
-                "confidence": 1,
-            },
-        )
-    mine = assignments.claim_next_pair(reviewer())
-    before = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
-    decisions.undo_last(user=mine.reviewer)
-    after = decisions.decide(
-        assignment=mine, decision=Decision(verdict="first", kept=[suggestion.issues.get(note=notes[1]).pk])
-    )
-    unknown = suggest(waiting_pairs(1)[0], "first", critique="⟦first⟧ wins")
-    Preference.objects.filter(pk__in=[before.pk, after.pk]).update(critique="B wins, not A.")
-    own = Issue.objects.create(preference=after, response=pair.first, category=category, note="B is short.")
-
-    module = import_module("review.migrations.0004_side_names")
-    module.name_sides(apps, None)
-
-    def critique(preference: Preference) -> str:
-        return Preference.objects.get(pk=preference.pk).critique
-
-    assert critique(suggestion) == "⟦first⟧ is better because ⟦second⟧ loops."
-    assert list(suggestion.issues.order_by("pk").values_list("note", flat=True)) == [
-        "⟦first⟧ is slow.",
-        "⟦first⟧ loops.",
-    ]
-    suggestion = Preference.objects.get(pk=suggestion.pk)
-    assert suggestion.order_critiques == ["⟦first⟧ is better because ⟦second⟧ loops.", "⟦first⟧ it is."]
-    assert critique(before) == critique(after) == "⟦first⟧ wins, not ⟦second⟧."  # the reviewer saw the second as A
-    own.refresh_from_db()
-    assert own.note == "⟦first⟧ is short."
-    assert after.issues.get(kept_from__isnull=False).note == "⟦first⟧ loops."
-    assert critique(unknown) == "⟦first⟧ wins"

@@ -303,7 +303,7 @@ def divided(numbers: Path, settings: Any) -> Run:
     run = create_numbers_run(numbers, "http://x/v1")
     Run.objects.update(status="running")
     run.refresh_from_db()
-    assert divide_run(run, party="", resumed=False)
+    assert divide_run(run, reserved_for="", resumed=False)
     return run
 
 
@@ -311,7 +311,7 @@ def test_blocks_cover_each_selected_case_once(numbers: Path, settings: Any) -> N
     settings.SHARD_RESPONSES = 10
     chosen = [f"n{i}" for i in range(0, CASES, 3)]
     run = create_numbers_run(numbers, "http://x/v1", environments=[{"path": "numbers", "cases": chosen}])
-    assert divide_run(run, party="", resumed=False)
+    assert divide_run(run, reserved_for="", resumed=False)
     for model in run.models.all():
         blocks = list(run.shards.filter(run_model=model).values_list("first", "last"))
         covered = [i for first, last in blocks for i in range(first, last + 1) if i % 3 == 0]
@@ -321,7 +321,7 @@ def test_blocks_cover_each_selected_case_once(numbers: Path, settings: Any) -> N
 
 def test_small_run_is_not_divided(numbers: Path, settings: Any) -> None:
     settings.SHARD_RESPONSES = CASES * len(MODELS) * 2 // 2 + 1
-    assert not divide_run(create_numbers_run(numbers, "http://x/v1"), party="", resumed=False)
+    assert not divide_run(create_numbers_run(numbers, "http://x/v1"), reserved_for="", resumed=False)
     assert not Shard.objects.exists()
 
 
@@ -329,14 +329,14 @@ def test_shard_has_one_owner_and_is_fresh_once(divided: Run) -> None:
     model = divided.models.get(label="one").pk
     count = divided.shards.filter(run_model=model).count()
     first, second = new_owner(), "elsewhere:1:b"
-    taken = [take_shard(divided.pk, model, owner=first if i % 2 else second, party="") for i in range(count)]
+    taken = [take_shard(divided.pk, model, owner=first if i % 2 else second, reserved_for="") for i in range(count)]
     assert len({shard.pk for shard in taken if shard}) == count
     assert all(shard.fresh for shard in taken if shard)
-    assert take_shard(divided.pk, model, owner=first, party="") is None
+    assert take_shard(divided.pk, model, owner=first, reserved_for="") is None
     assert held_by_others(divided.pk, first)
     release_shards(divided.pk, second)
     assert not held_by_others(divided.pk, first)
-    again = take_shard(divided.pk, model, owner=first, party="")
+    again = take_shard(divided.pk, model, owner=first, reserved_for="")
     assert again is not None and not again.fresh
 
 

@@ -68,6 +68,7 @@ def test_prepare_runs_again_if_the_database_is_missing(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(prepare, "call_command", record)
     monkeypatch.setattr(prepare, "register_demo_models", lambda: called.append("demo models"))
+    monkeypatch.setattr(prepare, "_refuse_earlier_database", lambda: None)
     monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
     monkeypatch.setattr(settings, "DATABASES", {"default": {**SQLITE, "NAME": database}})
     for _ in range(2):
