@@ -349,6 +349,7 @@ WORKSPACES_DIR = ENV.text(
 WORKSPACES_PREPARED = ENV.number("LLMEVAL_WORKSPACES_PREPARED", 4, minimum=0)  # boxes that wait
 WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
 WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host
+WORKSPACE_PACKAGES = ENV.text("LLMEVAL_WORKSPACE_PACKAGES", "llmeval-sandbox:packages")  # image with those of boxes
 SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))
 SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one per core
 # Tier C isolates processes only weakly, so runs of live models use it only if this is enabled.

@@ -89,7 +89,7 @@ class CompiledEnvironment:
 
     def check_available(self) -> None:
         """Raise SandboxUnavailable if what the harness needs, besides the sandbox, is missing on this machine."""
-        self.harness.check_available(self.manifest.harness.options, self.files)
+        self.harness.check_available(self.manifest.harness.options, self.files, self.manifest.packages)
 
     @cached_property
     def roles(self) -> list[str]:
@@ -227,7 +227,9 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
         missing = list(_missing("harness", harness.code_paths(options), files))
         yield from missing
         if not missing:
-            yield from (_with_prefix("harness", problem) for problem in harness.problems(options, files))
+            yield from (
+                _with_prefix("harness", problem) for problem in harness.problems(options, files, manifest.packages)
+            )
     for i, spec in enumerate(manifest.scoring.rules):
         where = f"scoring.rules[{i}]"
         scorer = SCORERS.get(spec.type)

@@ -24,6 +24,7 @@ class EpisodeState(TypedDict, total=False):
     harness: JSON
     messages: list[Message]
     tools: list[Tool]
+    parameters: dict[str, JSON]  # of the next request; absent if the harness asks for none
     turns: int
     done: bool
     reward: float | None
@@ -38,10 +39,14 @@ class EpisodeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Next input of the model: the *new* messages only, and the tools that it may call from now on."""
+    """Next input of the model: the *new* messages only, and the tools that it may call from now on.
+
+    `parameters`: what an agent program asks for besides, such as `temperature`.
+    """
 
     messages: list[Message] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,7 @@ class Episode:
             options=environment.harness_options(case),
             files=environment.files,
             services=services,
+            packages=environment.manifest.packages,
         )
         self.state = cast(EpisodeState, dict(state or {}))
 
@@ -103,6 +109,11 @@ class Episode:
     @property
     def tools(self) -> list[Tool]:
         return list(self.state.get("tools", []))
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        """Return what the harness asks for in the next request, such as `temperature`."""
+        return self.state.get("parameters", {})
 
     @property
     def turns(self) -> int:
@@ -207,9 +218,12 @@ class Episode:
         self.state["messages"].extend(turn.messages)
         if turn.tools or turn.new_conversation:
             self.state["tools"] = turn.tools
+        self.state.pop("parameters", None)
+        if turn.parameters:
+            self.state["parameters"] = dict(turn.parameters)
         if turn.reward is not None:
             self.state["reward"] = turn.reward
-        return Observation(messages=turn.messages, tools=self.state["tools"])
+        return Observation(messages=turn.messages, tools=self.state["tools"], parameters=turn.parameters)
 
     async def _finish(self, observation: Observation, stop: str, info: dict[str, JSON]) -> Step:
         before = self.state["harness"]

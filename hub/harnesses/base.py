@@ -62,7 +62,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     """Everything a harness may read in one episode. `files` are the bundle's code files by path.
 
     `messages` is the transcript so far, prompts included. `reply`: the reply with the message of this step; None at a
-    reset, and if a trainer sent the message.
+    reset, and if a trainer sent the message. `packages` are those that the manifest names.
     """
 
     case: CaseData
@@ -73,6 +73,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     services: Services
     messages: Sequence[Message] = ()
     reply: Reply | None = None
+    packages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,9 @@ class Turn:
 
     `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
     that a limit of the harness ended. With `new_conversation` the messages do not continue those before;
-    the model reads only them. `info` is shown with the transcript and never affects a score.
+    the model reads only them. `parameters` are what the request for the next message asks for besides
+    tools, such as `temperature`, as chat completions name it; the run's config has precedence. `info` is
+    shown with the transcript and never affects a score.
     """
 
     state: JSON = None
@@ -91,6 +94,7 @@ class Turn:
     reward: float | None = None
     truncated: bool = False
     new_conversation: bool = False
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
     info: dict[str, JSON] = field(default_factory=dict)
 
 
@@ -144,10 +148,12 @@ class Harness(ABC, Generic[OptionsT]):
         """Return whether a run stores the state of its episodes after each turn, and continues from it."""
         return False
 
-    def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+    def check_available(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> None:
         """Raise SandboxUnavailable if what episodes with the raw *options* need is missing on this machine.
 
-        *files* are the bundle's code files by path.
+        *files* are the bundle's code files by path, and *packages* those that its manifest names.
         """
         return
 
@@ -158,10 +164,13 @@ class Harness(ABC, Generic[OptionsT]):
         """
         return []
 
-    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Their paths are below `harness`. Called only if all `code_paths` are in *files*.
+        Their paths are below `harness`. Called only if all `code_paths` are in *files*. *packages*: see
+        `check_available`.
         """
         return []
 

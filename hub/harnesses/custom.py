@@ -1,6 +1,6 @@
 """The `custom` harness: the bundle's own `reset` and `step`, called in the sandbox."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -109,7 +109,9 @@ class CustomHarness(Harness[CustomHarnessOptions]):
         path, reads = options.get("path", "harness.py"), options.get("reads", [])
         return [p for p in [path, *(reads if isinstance(reads, list) else [])] if isinstance(p, str)]
 
-    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> list[Problem]:
         path = str(options.get("path", "harness.py"))
         calls = {"reset": ("case", "seed"), "step": ("state", "message")}
         wrong = [Problem(text, "path") for text in code_problems(path, files[path], calls)]

@@ -112,7 +112,9 @@ class Tools(ToolLoop[ToolsOptions]):
     def uses_sandbox(self, options: Mapping[str, object]) -> bool:
         return bool(self.code_paths(options))
 
-    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> list[Problem]:
         tools = options.get("tools")
         if not isinstance(tools, str) or "{{" in tools:
             return []

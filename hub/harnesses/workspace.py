@@ -2,13 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
-from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, service_images
+from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, package_problems, service_images
 from hub.harnesses.boxes.preparation import built_image, open_workspace
 from hub.harnesses.boxes.program_turns import begin_program, continue_program
 from hub.harnesses.boxes.recovery import restore, take_snapshot, wants_snapshot, with_note
@@ -18,6 +18,7 @@ from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState
 from hub.protocols.messages import JSON, Message, Tool
 from sandbox.workspaces.base import WorkspaceError, WorkspaceLost
+from sandbox.workspaces.packages import check_image
 from sandbox.workspaces.shared import get_workspaces, in_thread
 
 
@@ -117,7 +118,9 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         if world is not None:
             await in_thread(get_workspaces().close, handle_of(cast(WorkspaceState, world)))
 
-    def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+    def check_available(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> None:
         image, build = options.get("image"), options.get("build")
         for named in [image, *service_images(options)]:
             get_workspaces().check(named if isinstance(named, str) and "{{" not in named else "")
@@ -127,10 +130,17 @@ class Workspace(ToolLoop[WorkspaceOptions]):
             # A build that fails is an error of the environment, which the reset of each episode reports.
             with contextlib.suppress(HarnessError, ValueError):
                 known = {key: options[key] for key in ("build", "workdir", "limits") if key in options}
-                built_image(WorkspaceOptions.model_validate(known), files)
+                image = built_image(WorkspaceOptions.model_validate(known), files)
+        if packages:
+            engine = get_workspaces()
+            engine.find_packages()
+            if isinstance(image, str) and image and "{{" not in image:  # others are checked by each reset
+                check_image(engine, image, packages)
 
     def code_paths(self, options: Mapping[str, object]) -> list[str]:
         return code_paths(options)
 
-    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
-        return option_problems(options, files)
+    def problems(
+        self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
+    ) -> list[Problem]:
+        return option_problems(options, files) + (package_problems(options) if packages else [])

@@ -133,6 +133,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             # If the whole work folder is an artifact, it is not filled from the image, which still has files that the
             # agent removed.
             seeded=world.get("built", False) and world["workdir"] not in world["artifacts"],
+            packages=world.get("packages", ""),
         )
         try:
             fresh = await in_thread(engine.open_from, spec, artifacts)
@@ -153,6 +154,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             detail["not_copied"] = list(artifacts.refused[:50])
         if restored := world.get("restored"):
             detail["boxes_lost"] = cast(JSON, restored)
+        if parameters := world.get("parameters"):
+            detail["parameters"] = cast(JSON, parameters)
         if artifacts.missing:
             detail["missing"] = list(artifacts.missing)
         return Verdict(value=verdict.value, reason=verdict.reason, detail=detail)

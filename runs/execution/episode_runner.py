@@ -161,7 +161,9 @@ class EpisodeRunner:
     async def _next_reply(self, episode: Episode) -> Reply:
         """Call the model. If the run is stopped meanwhile, save the episode first: another process may continue it."""
         try:
-            reply: Reply = await self._call_model(self._key(episode.turns), episode.conversation, episode.tools)
+            reply: Reply = await self._call_model(
+                self._key(episode.turns), episode.conversation, episode.tools, requested=episode.parameters
+            )
         except (CallsStopped, asyncio.CancelledError):
             if episode.can_reopen:
                 with suppress(TimeoutError, LeaseLost, *DATABASE_ERRORS):

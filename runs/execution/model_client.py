@@ -15,6 +15,8 @@ from runs.execution.connections import Connection
 from runs.limits.budget import Budget
 from runs.providers.base import ModelRequest
 
+# Names of one parameter: an endpoint refuses a request that has both.
+_EQUAL_PARAMETERS = ({"max_tokens", "max_completion_tokens"}, {"seed", "send_seed"})
 _LOOK_EVERY_S = 0.2  # how often a waiting call checks whether this process holds the lease again
 
 
@@ -127,14 +129,19 @@ class ModelClient:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
         timeout_s: float | None = None,
+        requested: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        """Return a reply, from the cache if it has one. Raises ModelError. timeout_s bounds each try further."""
+        """Return a reply, from the cache if it has one. Raises ModelError.
+
+        parameters: have precedence over those of the model in the config, which have it over *requested*. timeout_s
+        bounds each try further.
+        """
         connection = self._connection(key)
         request = ModelRequest(
             key=key,
             messages=messages,
             tools=tools,
-            parameters={**connection.spec.parameters, **(parameters or {})},
+            parameters={**with_config(requested or {}, connection.spec.parameters), **(parameters or {})},
             seed=self._seed_of(key),
             timeout_s=timeout_s,
         )
@@ -239,17 +246,25 @@ class ResponseModelClient:
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
+        requested: Mapping[str, JSON] | None = None,
     ) -> Reply:
         totals = self.totals
         own = not key.role
         if own and totals.seconds_left <= 0:
             raise CaseTimeExceeded
         first = own and totals.last is None
-        reply = await self.model_client.call(key, messages, tools, parameters, totals.seconds_left if first else None)
+        seconds = totals.seconds_left if first else None
+        reply = await self.model_client.call(key, messages, tools, parameters, seconds, requested)
         totals.add(key, reply)
         if own and not first and totals.seconds_left < 0:
             raise CaseTimeExceeded
         return reply
+
+
+def with_config(requested: Mapping[str, JSON], config: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the parameters that an agent program requested, and those of the config in the place of equal ones."""
+    replaced = {name for equal in _EQUAL_PARAMETERS if equal & config.keys() for name in equal}
+    return {**{name: value for name, value in requested.items() if name not in replaced}, **config}
 
 
 def call_digest(fingerprint: str, request: ModelRequest) -> str:

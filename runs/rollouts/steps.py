@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Literal
@@ -80,6 +80,7 @@ class StepAnswer:
     score: dict[str, JSON] | None
     info: dict[str, JSON]
     step_reward: float | None = None
+    parameters: dict[str, JSON] = field(default_factory=dict)
 
 
 def step_rollout(
@@ -287,6 +288,7 @@ def _execute(
         score=score_json(step),
         info=step.info,
         step_reward=step.step_reward,
+        parameters=dict(step.observation.parameters),
     )
     changes = {
         **extra,

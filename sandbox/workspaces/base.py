@@ -9,6 +9,7 @@ from sandbox.errors import SandboxUnavailable
 
 VERIFY = "/verify"  # folder of a scoring box that only root can enter
 SEED = "/.llmeval-workdir"  # folder of a built image with what its work folder begins with
+PACKAGES = "/opt/packages"  # folder of packages that Python imports, read-only, in boxes and in the image of packages
 
 
 class WorkspaceLost(SandboxUnavailable):
@@ -29,6 +30,10 @@ class ArtifactsTooLarge(WorkspaceError):
 
 class ServiceFailed(WorkspaceError):
     """A service that ended or did not become healthy in time; the message has the end of its output."""
+
+
+class PackagesUnsuitable(Exception):
+    """Packages that the Python of an image cannot import; the message names both Pythons."""
 
 
 class BuildFailed(Exception):
@@ -71,6 +76,7 @@ class BoxSpec:
     With `verify` the box has a folder `/verify` for tests and rewards that only root can enter. With `seeded` the work
     folder begins with what a built image has there. `services` are started before the box and removed with it.
     `allowed` are the hosts, each with a port, that the box may connect to through a proxy; none by default.
+    `packages` is the digest of the image whose folder /opt/packages Python in the box imports from; "" for none.
     """
 
     image: str
@@ -82,6 +88,7 @@ class BoxSpec:
     seeded: bool = False
     services: Sequence[ServiceSpec] = ()
     allowed: Sequence[str] = ()
+    packages: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +175,10 @@ class WorkspaceEngine(ABC):
 
         Without *allowed* nothing is built. Raises BuildFailed, SandboxUnavailable.
         """
+
+    @abstractmethod
+    def find_packages(self) -> str:
+        """Return the digest of the image with the packages of boxes. Raises SandboxUnavailable."""
 
     @abstractmethod
     def open(self, spec: BoxSpec) -> Handle:

@@ -1,22 +1,26 @@
 """What the Docker engine of workspaces shares: labels, failures, images and limits of containers."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import Ulimit
 
-from sandbox.connections.transports.docker import Keywords
+from sandbox.connections.transports.docker import PACKAGES_IMAGE, Keywords
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
-from sandbox.workspaces.base import BoxSpec
+from sandbox.workspaces.base import PACKAGES, BoxSpec
 
 LABEL = "llmeval.workspace"  # of all containers and networks; its value is their kind
+PACKAGES_LABEL = "llmeval.packages"  # of containers with packages; its value is the digest of their image
 OWNER_LABEL = "llmeval.workspace.owner"
 EXPIRES_LABEL = "llmeval.workspace.expires"
 GROUP_LABEL = "llmeval.workspace.group"  # the generation of the box that a service or network belongs to
 
+_COPY_S = 300.0  # for another process that copies packages
 FAILURES = (DockerException, requests.RequestException, OSError)
 
 
@@ -47,9 +51,37 @@ def image_id(api: docker.APIClient, image: str) -> str:
         return str(inspect(image)["Id"])
     except ImageNotFound as error:
         remedy = "`make sandbox-image`" if image.startswith("llmeval-sandbox") else f"`docker pull {image}`"
+        if image == PACKAGES_IMAGE:
+            remedy = "`make sandbox-image PACKAGES=1`"
         raise SandboxUnavailable(
             f"The image {image} of the workspace is not on this Docker engine. Get it with {remedy}."
         ) from error
+
+
+def packages_container(api: docker.APIClient, image: str) -> str:
+    """Return the container whose volume has the packages of an image, for `volumes_from`.
+
+    It is made once for each image and never started. Docker copies the packages into its volume while it is created,
+    and no other container can refer to it before it is complete. Raises SandboxUnavailable.
+    """
+    name = f"llmeval-packages-{image.removeprefix('sha256:')[:32]}"
+    until = time.monotonic() + _COPY_S
+    while True:
+        with contextlib.suppress(NotFound):
+            api.inspect_container(name)
+            return name
+        try:
+            options: Keywords = {"volumes": [PACKAGES], "labels": {PACKAGES_LABEL: image}, "network_disabled": True}
+            api.create_container(image, command=["/bin/true"], name=name, **options)
+        except ImageNotFound as error:
+            raise SandboxUnavailable(
+                f"The image of packages {image} is not on this Docker engine any more. Get it with "
+                "`make sandbox-image PACKAGES=1`."
+            ) from error
+        except APIError as error:
+            if error.status_code != HTTPStatus.CONFLICT or time.monotonic() > until:
+                raise
+            time.sleep(0.2)  # another process is just making it
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
-from sandbox.connections.transports.docker import DEFAULT_IMAGE, Keywords, plain_socket, remove
+from sandbox.connections.transports.docker import DEFAULT_IMAGE, PACKAGES_IMAGE, Keywords, plain_socket, remove
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
 from sandbox.workspaces.builds import ImageBuilder
@@ -23,6 +23,7 @@ from sandbox.workspaces.docker_api import (
     OWNER_LABEL,
     container_limits,
     image_id,
+    packages_container,
     reported,
     sentence,
     short_ulimits,
@@ -73,17 +74,25 @@ class DockerWorkspaces(DriverWorkspaces):
     """Workspaces on the Docker engine that the environment variables of this process name."""
 
     def __init__(
-        self, runtime: str | None = None, *, outside: str = "", proxy_image: str = DEFAULT_IMAGE, prepared: int = 0
+        self,
+        runtime: str | None = None,
+        *,
+        outside: str = "",
+        proxy_image: str = DEFAULT_IMAGE,
+        packages_image: str = PACKAGES_IMAGE,
+        prepared: int = 0,
     ) -> None:
         """runtime: the container runtime, such as runsc; None for Docker's default.
 
         outside: the Docker network by which egress proxies reach allowed hosts; "" if boxes may reach none.
+        packages_image: the image with the packages of boxes.
         prepared: how many boxes may wait for an episode.
         """
         self.prepared = PreparedBoxes(prepared, lambda spec: self._open(spec, waits=True), self.close)
         self._runtime = runtime
         self._outside = outside
         self._proxy_image = proxy_image
+        self._packages_image = packages_image
         self._local = threading.local()
 
     def check(self, image: str = "") -> None:
@@ -108,6 +117,10 @@ class DockerWorkspaces(DriverWorkspaces):
 
     def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
         return ImageBuilder(lambda: self._api).build(context, workdir, seconds, allowed=allowed)
+
+    def find_packages(self) -> str:
+        with reported():
+            return image_id(self._api, self._packages_image)
 
     def open(self, spec: BoxSpec) -> Handle:
         while (handle := self.prepared.take(spec)) is not None:
@@ -144,6 +157,7 @@ class DockerWorkspaces(DriverWorkspaces):
         try:
             with reported():
                 network, environment = None, {}
+                packages = packages_container(api, spec.packages) if spec.packages else ""
                 if spec.services or spec.allowed:
                     handle = replace(handle, network=open_network(api, labels, generation))
                     network = start_services(api, spec, handle.network, labels, generation, cpus, self._runtime)
@@ -165,7 +179,10 @@ class DockerWorkspaces(DriverWorkspaces):
                     hostname="workspace",
                     labels={**labels, LABEL: "box"},
                     host_config=api.create_host_config(
-                        **container_options(spec, cpus, network), auto_remove=True, runtime=self._runtime
+                        **container_options(spec, cpus, network),
+                        volumes_from=[f"{packages}:ro"] if packages else None,
+                        auto_remove=True,
+                        runtime=self._runtime,
                     ),
                 )["Id"]
             handle = replace(handle, id=container)

@@ -13,6 +13,7 @@ from typing import IO
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
+    PACKAGES,
     SEED,
     VERIFY,
     Artifact,
@@ -61,6 +62,7 @@ def driver_config(spec: BoxSpec, generation: str, **more: int) -> str:
         "workdir": spec.workdir,
         "expires_s": spec.limits.episode_s,
         "output_kb": spec.limits.output_kb,
+        "packages": PACKAGES if spec.packages else "",
         **more,
     }
     return json.dumps(config)

@@ -13,11 +13,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from sandbox.connections.owners import is_gone
+from sandbox.connections.transports.docker import PACKAGES_IMAGE
 from sandbox.engine.boxes.keeper import remove
-from sandbox.engine.boxes.setup import LISTEN_FD, BoxPlan
+from sandbox.engine.boxes.setup import LISTEN_FD, BoxPlan, ReadOnlyFolder
 from sandbox.engine.isolation import cgroups, seccomp
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
+from sandbox.workspaces.base import PACKAGES, BoxSpec, Handle, WorkspaceLost
 from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.driven import (
     DriverWorkspaces,
@@ -41,8 +42,12 @@ _ONLY_DOCKER = "only the Docker engine of workspaces offers. Set LLMEVAL_WORKSPA
 class NativeWorkspaces(DriverWorkspaces):
     """Workspaces in namespaces of this machine. Needs root and control groups."""
 
-    def __init__(self, folder: Path) -> None:
-        """folder: where the files of images and the sockets of boxes are kept; only root may enter it."""
+    def __init__(self, folder: Path, *, packages_image: str = PACKAGES_IMAGE) -> None:
+        """folder: where the files of images and the sockets of boxes are kept; only root may enter it.
+
+        packages_image: the image with the packages of boxes.
+        """
+        self._packages_image = packages_image
         self._roots = RootCache(folder / "images")
         self._boxes = folder / "boxes"
         self.zygote = BoxZygote()
@@ -62,6 +67,9 @@ class NativeWorkspaces(DriverWorkspaces):
     def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
         raise SandboxUnavailable(f"The image of this environment is built from a Dockerfile, which {_ONLY_DOCKER}")
 
+    def find_packages(self) -> str:
+        return self._roots.get(self._packages_image).digest
+
     def open(self, spec: BoxSpec) -> Handle:
         if spec.services:
             raise SandboxUnavailable(f"This environment has services beside its boxes, which {_ONLY_DOCKER}")
@@ -69,6 +77,7 @@ class NativeWorkspaces(DriverWorkspaces):
             self.check_outside()
         self.check()
         root = self._roots.get(spec.image)
+        packages = [self._packages_folder(spec.packages)] if spec.packages else []
         state, uid = _make_state(self._boxes)
         generation = uuid4().hex
         handle = Handle(host=socket.gethostname(), id=state.name, generation=generation, image=root.digest)
@@ -81,6 +90,7 @@ class NativeWorkspaces(DriverWorkspaces):
                 "uid": uid,
                 "user": spec.user,
                 "folders": [{"path": path, "options": options} for path, options in folders.items()],
+                "read_only": packages,
                 "groups": _group_folders(),
                 "memory": total_memory_mb(spec) << 20,
                 "processes": spec.limits.pids,
@@ -105,6 +115,12 @@ class NativeWorkspaces(DriverWorkspaces):
                 raise not_started(spec.image, error) from error
             raise
         return handle
+
+    def _packages_folder(self, image: str) -> ReadOnlyFolder:
+        folder = self._roots.get(image).folder / PACKAGES.removeprefix("/")
+        if not folder.is_dir():
+            raise SandboxUnavailable(f"The image of packages {image} has no folder {PACKAGES}.")
+        return {"source": str(folder), "path": PACKAGES}
 
     def _start(self, plan: BoxPlan, state: Path, image: str) -> None:
         """Start a box, and return once its driver runs. Raises SandboxUnavailable, OSError."""

@@ -40,7 +40,7 @@ def _make_engine() -> WorkspaceEngine:
     if settings.WORKSPACES == "native":
         from sandbox.workspaces.native_engine import NativeWorkspaces
 
-        return NativeWorkspaces(Path(settings.WORKSPACES_DIR))
+        return NativeWorkspaces(Path(settings.WORKSPACES_DIR), packages_image=settings.WORKSPACE_PACKAGES)
 
     from sandbox.connections.transports.docker import DEFAULT_IMAGE
     from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
@@ -49,6 +49,7 @@ def _make_engine() -> WorkspaceEngine:
         settings.SANDBOX_RUNTIME or None,
         outside=settings.WORKSPACE_NETWORK,
         proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
+        packages_image=settings.WORKSPACE_PACKAGES,
         prepared=settings.WORKSPACES_PREPARED,
     )
 

@@ -17,7 +17,11 @@ from sandbox.verdicts.results import Outcome, Status
 
 
 def environment(
-    harness: dict[str, Any], *, files: Mapping[str, str] | None = None, rules: list[dict[str, Any]] | None = None
+    harness: dict[str, Any],
+    *,
+    files: Mapping[str, str] | None = None,
+    rules: list[dict[str, Any]] | None = None,
+    packages: Sequence[str] = (),
 ) -> CompiledEnvironment:
     manifest = Manifest.model_validate(
         {
@@ -29,6 +33,7 @@ def environment(
             "category": "tool-use",
             "dataset": {"path": "cases.jsonl"},
             "harness": harness,
+            "packages": packages,
             **({"scoring": {"rules": rules}} if rules else {}),
         }
     )
@@ -44,10 +49,11 @@ def episode(
     call_model: Any = None,
     state: dict[str, Any] | None = None,
     pool: Any = None,
+    packages: Sequence[str] = (),
 ) -> Episode:
     """Return an episode whose code runs in a real sandbox. *state* continues another episode."""
     return Episode(
-        environment(harness, files=files, rules=rules),
+        environment(harness, files=files, rules=rules, packages=packages),
         case or CaseData(id="c", input="Hello."),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
         seed=7,

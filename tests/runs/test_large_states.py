@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from hub.common.fields import delete_files, file_names, update_row
 from hub.models import Environment, EnvironmentVersion
+from hub.protocols.cases import CaseData
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from runs.execution import storage as writing
@@ -27,12 +28,16 @@ from runs.rollouts.creation import create_rollout
 from runs.rollouts.errors import RolloutFailed
 from runs.rollouts.sessions import delete_rollout
 from runs.rollouts.steps import step_rollout
+from sandbox.client.settings import get_pool_options
+from sandbox.client.shared_pools import get_shared_pool
 from tests.endpoint import Answer, completion, endpoint
 from tests.factories import stored_run
+from tests.hub.playing import calls, episode
 from tests.processes import database_environment, wait_until
 from tests.runs.capitals import config_text, start
 from tests.runs.rollouts.test_long_steps import _answers
 from tests.runs.rollouts.test_turns import Client, say
+from tests.sandbox import containers
 from tests.site.web_server import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -167,6 +172,88 @@ def test_state_of_15_mb_is_evaluated(bundle: Write, tmp_path: Path) -> None:
         start(tmp_path, config_text(running.url, environments=[{"path": "warehouse"}]))
     response = Response.objects.get()
     assert (response.status, response.turns) == ("passed", 3), response.reason
+
+
+# ---- 15 MB with the engine in a container ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def docker_backend(settings: Any) -> None:
+    settings.SANDBOX_BACKEND, settings.SANDBOX_IMAGE = "docker", containers.image()
+
+
+@pytest.mark.docker
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("docker_backend")
+def test_state_of_15_mb_is_evaluated_in_docker(bundle: Write, tmp_path: Path) -> None:
+    bundle(LARGE)
+
+    def take_next(request: dict[str, Any], _: int) -> Answer:
+        return completion(str(TAKEN[sum(message["role"] == "assistant" for message in request["messages"])]))
+
+    with endpoint(take_next) as running:
+        text = config_text(running.url, environments=[{"path": "warehouse"}], attempts=2, sandbox={"backend": "docker"})
+        start(tmp_path, text)
+    assert [(item.status, item.turns) for item in Response.objects.all()] == [("passed", 3)] * 2
+
+
+@pytest.mark.docker
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("docker_backend")
+def test_state_of_15_mb_is_stepped_by_a_trainer_in_docker(bundle: Write) -> None:
+    user = User.objects.create_user("trainer")
+    session = create_rollout(user=user, version=version_of(bundle(LARGE))).session
+    assert characters_of_row(session) < 400
+    for turn, item in enumerate(TAKEN):
+        answer = step_rollout(session=EpisodeSession.objects.get(), message=say_item(item), turn=turn)
+    assert (answer.done, answer.reward) == (True, 1.0)
+    assert len(stored_files()) == 1
+
+
+@pytest.mark.docker
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("docker_backend")
+def test_state_beyond_the_limit_is_refused_in_docker(bundle: Write) -> None:
+    with pytest.raises(RolloutFailed, match=r"returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"):
+        create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE)))
+
+
+SHAPES = """
+SHAPES = {
+    "text": lambda: "x" * 16_600_000,
+    "other letters": lambda: "\u00e9" * 2_750_000,
+    "numbers": lambda: list(range(1_000_000, 2_800_000)),
+    "keys": lambda: {"k%d" % i: i for i in range(850_000)},
+    "empty lists": lambda: [[] for _ in range(4_100_000)],
+}
+
+
+def reset(case, seed):
+    return {"n": 0, "world": SHAPES[case["input"]]()}
+
+
+def count(state) -> int:
+    \"""Count.\"""
+    state["n"] += 1
+    return len(state["world"])
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("docker_backend")
+@pytest.mark.parametrize("shape", ["text", "other letters", "numbers", "keys", "empty lists"])
+async def test_tools_change_states_of_each_shape_in_docker(shape: str) -> None:
+    pool = get_shared_pool(get_pool_options())
+    assert pool.backend == "docker"
+    harness = {"type": "tools", "tools": "tools.py", "call_seconds": 60}
+    playing = episode(harness, files={"tools.py": SHAPES}, case=CaseData(id="c", input=shape), pool=pool)
+    await playing.reset()
+    assert 14_500_000 < len(json.dumps(playing.state["harness"])) < 16_800_000
+    step = await playing.step(calls(("count", {}), ("count", {})))
+    first, second = (message["content"] for message in step.observation.messages)
+    assert first == second == str(len(playing.state["harness"]["world"]["world"]))
+    assert playing.state["harness"]["world"]["n"] == 2
 
 
 def test_state_beyond_the_limit_is_an_error_that_names_sizes(bundle: Write) -> None:

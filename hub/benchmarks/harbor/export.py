@@ -88,6 +88,8 @@ def _task_files(
     if not re.fullmatch(r"[A-Za-z0-9_-]+", case.id):
         raise TaskRefused("its id has other characters than letters, digits, - and _, so it cannot name a folder")
     _check_options(options)
+    if environment.manifest.packages:
+        raise TaskRefused("packages")
     rules = environment.rendered_rules(case)
     if len(rules) != 1 or not isinstance(rules[0].options, WorkspaceScriptOptions):
         raise TaskRefused("it is not scored by one rule of the type workspace_script")

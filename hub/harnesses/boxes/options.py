@@ -11,8 +11,9 @@ from hub.common.problems import Problem
 from hub.harnesses.steps.tool_loop import ToolLoopOptions
 from hub.harnesses.steps.workspace_files import code_of, folder_of, unknown_folder
 from hub.manifest.schema import check_relative
+from sandbox.workspaces.base import PACKAGES
 
-_RESERVED = ("/", "/tmp", "/verify", "/proc", "/sys", "/dev", "/usr", "/bin", "/lib", "/sbin", "/etc")  # noqa: S108
+_RESERVED = ("/", "/tmp", "/verify", "/proc", "/sys", "/dev", "/usr", "/bin", "/lib", "/sbin", "/etc", PACKAGES)  # noqa: S108
 _ONE_IMAGE = "give either `image`, a Docker image, or `build`, a folder of the bundle with a Dockerfile"
 _PROGRAM = "`program`, a file of the bundle, and `policy: program` belong together"
 SNAPSHOT_MB = 128
@@ -171,7 +172,7 @@ class WorkspaceOptions(ToolLoopOptions):
     @classmethod
     def _absolute(cls, value: str) -> str:
         _check_absolute(value)
-        if value in _RESERVED or value.startswith(("/proc/", "/sys/", "/dev/", "/verify/", "/tmp/")):  # noqa: S108
+        if value in _RESERVED or value.startswith(("/proc/", "/sys/", "/dev/", "/verify/", "/tmp/", f"{PACKAGES}/")):  # noqa: S108
             raise ValueError(f"{value!r} cannot be the work folder; use a folder of its own, such as /app")
         return value
 
@@ -198,6 +199,15 @@ def option_problems(options: Mapping[str, object], files: Mapping[str, bytes]) -
     if isinstance(build, str) and build and "{{" not in build and f"{build.rstrip('/')}/Dockerfile" not in files:
         refused.append(Problem(f"the folder {build!r} has no Dockerfile", "build"))
     return refused + unknown_folder(options.get("setup"), "setup") + unknown_folder(build, "build")
+
+
+def package_problems(options: Mapping[str, object]) -> list[Problem]:
+    """Return the problems of the manifest's *options* in an environment that names packages."""
+    workdir = options.get("workdir")
+    if isinstance(workdir, str) and f"{PACKAGES}/".startswith(f"{workdir.rstrip('/')}/"):
+        message = f"{workdir!r} cannot be the work folder of an environment with `packages`, which are in {PACKAGES}"
+        return [Problem(f"{message}; use another folder, such as /app", "workdir")]
+    return []
 
 
 def service_images(options: Mapping[str, object]) -> list[object]:

@@ -18,12 +18,14 @@ from sandbox.workspaces.base import (
     BoxSpec,
     BuildFailed,
     Handle,
+    PackagesUnsuitable,
     ServiceFailed,
     ServiceSpec,
     WorkspaceEngine,
     WorkspaceError,
     WorkspaceLost,
 )
+from sandbox.workspaces.packages import check_packages
 from sandbox.workspaces.shared import build_image, get_workspaces, in_thread
 
 _SCORING_S = 600  # for a last command's end, and for copying artifacts
@@ -33,7 +35,8 @@ async def open_workspace(context: EpisodeContext[WorkspaceOptions]) -> Workspace
     """Open the episode's box and prepare it. Raises HarnessError, SandboxUnavailable."""
     options = context.options
     image = await in_thread(built_image, options, context.files) if options.build else options.image
-    handle = await open_prepared(context, box_spec(context, image))
+    packages = await in_thread(get_workspaces().find_packages) if context.packages else ""
+    handle = await open_prepared(context, box_spec(context, image, packages))
     now = time.time()
     world: WorkspaceState = {
         "box": cast(Box, asdict(handle)),
@@ -46,6 +49,8 @@ async def open_workspace(context: EpisodeContext[WorkspaceOptions]) -> Workspace
     }
     if options.build:
         world["built"] = True
+    if packages:
+        world["packages"] = packages
     if options.network:
         world["refusals"] = 0
     return world
@@ -55,8 +60,8 @@ def _limits(options: WorkspaceOptions) -> BoxLimits:
     return BoxLimits(**options.limits.model_dump(exclude={"build_s", "snapshot_mb"}))
 
 
-def box_spec(context: EpisodeContext[WorkspaceOptions], image: str) -> BoxSpec:
-    """Return the box of an episode, of *image*."""
+def box_spec(context: EpisodeContext[WorkspaceOptions], image: str, packages: str) -> BoxSpec:
+    """Return the box of an episode, of *image*, with the packages of the image *packages* unless that is ""."""
     options, limits = context.options, _limits(context.options)
     # The box lives longer than the episode, so that it can be scored after its last command.
     life = replace(limits, episode_s=limits.episode_s + math.ceil(options.call_seconds) + _SCORING_S)
@@ -69,6 +74,7 @@ def box_spec(context: EpisodeContext[WorkspaceOptions], image: str) -> BoxSpec:
         owner=owner() if context.services.process_bound else "",
         services=[_service(service) for service in options.services],
         allowed=options.network.allow if options.network else [],
+        packages=packages,
     )
 
 
@@ -85,7 +91,12 @@ async def open_prepared(context: EpisodeContext[WorkspaceOptions], spec: BoxSpec
     except ServiceFailed as error:
         raise HarnessError(str(error)) from None
     try:
+        if spec.packages:
+            await in_thread(check_packages, engine, handle, spec.image, spec.packages, context.packages)
         await _prepare(context, engine, handle, setup)
+    except PackagesUnsuitable as error:
+        await in_thread(engine.close, handle)
+        raise HarnessError(str(error)) from None
     except BaseException:
         await in_thread(engine.close, handle)
         raise

@@ -1,5 +1,7 @@
 """`policy: program`: turns of an episode in which a program in the box requests the model."""
 
+import hashlib
+import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -14,6 +16,9 @@ from hub.harnesses.steps.tool_loop import ToolLoopState
 from hub.protocols.messages import JSON, Message, text_of
 from sandbox.workspaces.base import WorkspaceError, WorkspaceLost
 from sandbox.workspaces.shared import get_workspaces, in_thread
+
+_MAX_SHOWN = 2000  # characters of a parameter that is recorded; of longer ones, the digest is
+_MAX_CHANGES = 100  # of the parameters in an episode that are recorded
 
 
 async def begin_program(
@@ -80,7 +85,29 @@ async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLo
     if found.new:
         info["new_conversation"] = True
     after["program"] = found.state
-    return Turn(state=after, messages=found.messages, tools=found.tools, new_conversation=found.new, info=info)
+    after["world"] = cast(JSON, _with_parameters(world, state["turns"] + 1, found.parameters))
+    return Turn(
+        state=after,
+        messages=found.messages,
+        tools=found.tools,
+        parameters=found.parameters,
+        new_conversation=found.new,
+        info=info,
+    )
+
+
+def _with_parameters(world: WorkspaceState, turn: int, parameters: dict[str, JSON]) -> WorkspaceState:
+    """Return *world* with the parameters of a request, if they differ from those before. Large ones are digests."""
+    short = {name: _shortened(value) for name, value in parameters.items()}
+    before = world.get("parameters", [])
+    if short == (before[-1]["parameters"] if before else {}) or len(before) >= _MAX_CHANGES:
+        return world
+    return {**world, "parameters": [*before, {"turn": turn, "parameters": short}]}
+
+
+def _shortened(value: JSON) -> JSON:
+    text = json.dumps(value)
+    return value if len(text) <= _MAX_SHOWN else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _program_of(state: ToolLoopState) -> ProgramState:

@@ -150,7 +150,7 @@ async def _spec(context: Context, world: WorkspaceState) -> BoxSpec:
             await in_thread(get_workspaces().check, image)
         except SandboxUnavailable:
             image = await in_thread(built_image, context.options, context.files)
-    return box_spec(context, image)
+    return box_spec(context, image, world.get("packages", ""))
 
 
 async def _repeat(

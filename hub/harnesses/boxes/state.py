@@ -52,6 +52,13 @@ class Restoration(TypedDict):
     diverged: list[Divergence]
 
 
+class RequestParameters(TypedDict):
+    """Parameters of a program's requests (`temperature`) from a turn on, counted from 1."""
+
+    turn: int
+    parameters: dict[str, JSON]
+
+
 class WorkspaceState(TypedDict):
     """The environment's state: the live box, when its use ends, and the options of a scoring box like it."""
 
@@ -61,11 +68,13 @@ class WorkspaceState(TypedDict):
     user: int
     limits: dict[str, JSON]
     artifacts: list[str]
+    packages: NotRequired[str]  # digest of the image whose packages the box has
     built: NotRequired[bool]  # the image has what the work folder begins with
     seen_at: NotRequired[float]  # when the latest turn ended
     snapshot: NotRequired[SnapshotState]
     restored: NotRequired[list[Restoration]]
     note: NotRequired[str]  # about a restoration, for the next result of a call
+    parameters: NotRequired[list[RequestParameters]]  # of a program's requests; absent if there were none
     refusals: NotRequired[int]  # refused connections to the outside that the transcript has; absent without a network
 
 

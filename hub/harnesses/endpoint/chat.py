@@ -7,6 +7,7 @@ from itertools import chain
 from typing import cast
 
 from hub.harnesses.endpoint.content import text_content, user_content
+from hub.harnesses.endpoint.parameters import CHAT, chat_parameters
 from hub.harnesses.endpoint.shapes import (
     Body,
     EndpointApi,
@@ -24,12 +25,10 @@ from hub.protocols.messages import JSON, Message, Tool
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _PARTS = ("text", "refusal")
-# What is not read here is decided by the run's config.
-_KNOWN = names(
-    "messages tools model stream stream_options temperature top_p max_tokens max_completion_tokens stop seed "
-    "presence_penalty frequency_penalty logit_bias tool_choice parallel_tool_calls response_format reasoning_effort "
-    "verbosity service_tier store metadata user safety_identifier prompt_cache_key prompt_cache_options "
-    "prompt_cache_retention prediction"
+# What is read neither here nor in `parameters` does not influence the answer. The run's config decides on the model.
+_KNOWN = CHAT | names(
+    "messages tools model stream stream_options service_tier store metadata user safety_identifier prompt_cache_key "
+    "prompt_cache_options prompt_cache_retention prediction"
 )
 _ONLY: dict[str, Sequence[JSON]] = {"n": [1], "logprobs": [False], "top_logprobs": [0], "modalities": [["text"]]}
 _REFUSED = ("audio", "functions", "function_call", "web_search_options", "moderation")
@@ -49,6 +48,9 @@ class ChatCompletions(EndpointApi):
         if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
             raise InvalidRequest(f"{where}.function must be a function with a name.", f"{where}.function")
         return cast(Tool, tool)
+
+    def read_parameters(self, body: Body, tools: Sequence[Tool]) -> dict[str, JSON]:
+        return chat_parameters(body, tools)
 
     def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:
         reason, usage = _finish_reason(message, reply), _usage(reply)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from hub.harnesses.endpoint.content import text_content, user_content
+from hub.harnesses.endpoint.parameters import response_parameters
 from hub.harnesses.endpoint.shapes import (
     Body,
     EndpointApi,
@@ -23,7 +24,7 @@ from hub.protocols.messages import JSON, Message, Tool, ToolCall
 
 _ROLES = ("system", "developer", "user", "assistant")
 _PARTS = ("input_text", "output_text", "text", "refusal")
-# What is not read here is decided by the run's config, or has no meaning for functions alone.
+# What is read neither here nor in `parameters` does not influence the answer, or has no meaning for functions alone.
 _KNOWN = names(
     "input instructions tools previous_response_id stream stream_options model store metadata user text reasoning "
     "temperature top_p max_output_tokens max_tool_calls tool_choice parallel_tool_calls truncation service_tier "
@@ -62,6 +63,9 @@ class Responses(EndpointApi):
         if tool.get("strict") is not None:
             function["strict"] = tool["strict"]
         return cast(Tool, {"type": "function", "function": function})
+
+    def read_parameters(self, body: Body, tools: Sequence[Tool]) -> dict[str, JSON]:
+        return response_parameters(body, tools)
 
     def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:
         output = _output(message, number)
@@ -164,19 +168,19 @@ def _response(body: Body, number: int, output: Sequence[Event], reply: Reply | N
         "error": None,
         "incomplete_details": {"reason": cut} if cut else None,
         "instructions": body.get("instructions"),
-        "max_output_tokens": None,
+        "max_output_tokens": body.get("max_output_tokens"),
         "metadata": body.get("metadata") or {},
         "model": model_name(body),
         "output": list(output),
-        "parallel_tool_calls": True,
+        "parallel_tool_calls": body.get("parallel_tool_calls") is not False,
         "previous_response_id": body.get("previous_response_id"),
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {"effort": None, "summary": None, **cast(Event, body.get("reasoning") or {})},
         "store": body.get("store") is not False,
-        "temperature": None,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
+        "temperature": body.get("temperature"),
+        "text": {"format": {"type": "text"}, **cast(Event, body.get("text") or {})},
+        "tool_choice": body.get("tool_choice") or "auto",
         "tools": body.get("tools") or [],
-        "top_p": None,
+        "top_p": body.get("top_p"),
         "truncation": "disabled",
         "usage": _usage(reply),
         "user": body.get("user"),

@@ -29,10 +29,11 @@ class InvalidRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """What a request asks of the model: the messages of its whole conversation, and the tools."""
+    """What a request asks of the model: the messages of its whole conversation, the tools, and `temperature` etc."""
 
     messages: list[Message]
     tools: list[Tool]
+    parameters: dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,9 @@ class EndpointApi(ABC):
         """Return the call that *body* asks for. Raises InvalidRequest."""
         _check_fields(body, self.known, self.only, self.refused)
         messages = self.read_messages(body, history)
-        tools = check_list(body.get("tools") or [], "tools", "functions")
-        return ModelCall(messages, [self._tool(tool, f"tools[{number}]") for number, tool in enumerate(tools)])
+        given = check_list(body.get("tools") or [], "tools", "functions")
+        tools = [self._tool(tool, f"tools[{number}]") for number, tool in enumerate(given)]
+        return ModelCall(messages, tools, self.read_parameters(body, tools))
 
     def answer(self, body: Body, number: int, message: Message, reply: Reply | None) -> Answer:
         """Return the answer to request *number*. `reply` has the usage, and is None if a trainer is the model."""
@@ -82,6 +84,10 @@ class EndpointApi(ABC):
     @abstractmethod
     def read_tool(self, tool: Mapping[str, JSON], where: str) -> Tool:
         """Return a tool of the type function. Raises InvalidRequest."""
+
+    @abstractmethod
+    def read_parameters(self, body: Body, tools: Sequence[Tool]) -> dict[str, JSON]:
+        """Return what influences the answer, as chat completions name it. Raises InvalidRequest."""
 
     @abstractmethod
     def write(self, body: Body, number: int, message: Message, reply: Reply | None) -> Written:

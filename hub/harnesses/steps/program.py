@@ -61,6 +61,7 @@ class ProgramRequest:
     messages: list[Message]
     tools: list[Tool]
     new: bool
+    parameters: dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def _read(engine: WorkspaceEngine, handle: Handle, state: ProgramState) -> Progr
     added = call.messages if new else call.messages[len(said) :]
     size = state["bytes"] + len(json.dumps(added))
     after: ProgramState = {**state, "said": digests, "tools": bool(call.tools), "bytes": size}
-    return ProgramRequest(after, added, call.tools, new)
+    return ProgramRequest(after, added, call.tools, new, call.parameters)
 
 
 def _sent(engine: WorkspaceEngine, handle: Handle, number: int) -> _Sent:

@@ -21,6 +21,7 @@ from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
+from hub.protocols.messages import JSON, Message, Tool
 from hub.selectors import VersionNotFound, get_version, list_visible_environments, may_see_content
 from runs.models import EpisodeSession
 from runs.providers.openai_api.replies import parse_usage
@@ -195,6 +196,7 @@ class EpisodeDetail(EpisodeEndpoint):
                 "group": session.group or None,
                 "messages": session.state.get("messages", []),
                 "tools": session.state.get("tools", []),
+                **({"parameters": session.state["parameters"]} if "parameters" in session.state else {}),
                 "turn": session.revision,
                 "done": session.done,
                 "truncated": session.truncated,
@@ -342,7 +344,12 @@ def requesting_user(request: Request) -> User:
 
 
 def observation_body(observation: Observation) -> dict[str, object]:
-    return {"messages": observation.messages, "tools": observation.tools}
+    return _observation(observation.messages, observation.tools, observation.parameters)
+
+
+def _observation(messages: list[Message], tools: list[Tool], parameters: Mapping[str, JSON]) -> dict[str, object]:
+    body: dict[str, object] = {"messages": messages, "tools": tools}
+    return {**body, "parameters": parameters} if parameters else body
 
 
 def score_body(score: Mapping[str, object], *, readable: bool) -> dict[str, object]:
@@ -363,7 +370,7 @@ def _answer_body(request: Request, session: EpisodeSession, answer: StepAnswer) 
         info |= score_body(answer.score, readable=readable)
     body = {
         "turn": answer.turn,
-        "observation": {"messages": answer.messages, "tools": answer.tools},
+        "observation": _observation(answer.messages, answer.tools, answer.parameters),
         "reward": answer.reward,
         "done": answer.done,
         "terminated": answer.done and not answer.truncated,

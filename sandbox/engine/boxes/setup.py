@@ -37,6 +37,13 @@ class Folder(TypedDict):
     options: str
 
 
+class ReadOnlyFolder(TypedDict):
+    """A folder of the machine, which the box has at another path."""
+
+    source: str
+    path: str
+
+
 class BoxPlan(TypedDict):
     """How the keeper sets up a box.
 
@@ -46,6 +53,7 @@ class BoxPlan(TypedDict):
     uid          the user of the driver outside of the box; the next one is the agent's
     user         the agent's user in the box
     folders      writable folders, in memory
+    read_only    folders of the machine that the box can only read
     groups       controller -> folder in which to make the control group
     environment  of the image
     driver       configuration of the driver
@@ -57,6 +65,7 @@ class BoxPlan(TypedDict):
     uid: int
     user: int
     folders: list[Folder]
+    read_only: list[ReadOnlyFolder]
     groups: dict[str, str]
     memory: int
     processes: int
@@ -77,8 +86,9 @@ def become_first_process(plan: BoxPlan, join: list[int], box_filter: bytes) -> N
     os.setsid()
     flags = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC
     syscalls.call("unshare", flags | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWCGROUP)
+    found = [syscalls.open_tree(folder["source"]) for folder in plan["read_only"]]  # no path leads to them afterwards
     _change_root(plan["root"])
-    _mount_folders(plan)
+    _mount_folders(plan, found)
     socket.sethostname("workspace")
     _start_loopback()
     for fd in (0, 1, 2):
@@ -112,9 +122,13 @@ def _change_root(root: str) -> None:
     os.chdir("/")
 
 
-def _mount_folders(plan: BoxPlan) -> None:
-    """Mount /proc, /dev and the writable folders, then make the root read-only. Links are followed inside the box."""
-    for path in ("/proc", "/sys", "/dev", *(folder["path"] for folder in plan["folders"])):
+def _mount_folders(plan: BoxPlan, read_only: list[int]) -> None:
+    """Mount /proc, /dev and all folders, then make the root read-only. Links are followed inside the box.
+
+    read_only: descriptors of the read-only folders.
+    """
+    folders: list[Folder | ReadOnlyFolder] = [*plan["folders"], *plan["read_only"]]
+    for path in ("/proc", "/sys", "/dev", *(folder["path"] for folder in folders)):
         os.makedirs(path, exist_ok=True)
     syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | _NOEXEC)
     syscalls.mount("sys", "/sys", "tmpfs", MS_NOSUID | MS_NODEV, "mode=555,size=4k,nr_inodes=2")
@@ -129,6 +143,10 @@ def _mount_folders(plan: BoxPlan) -> None:
     syscalls.set_mount_attributes("/dev", _RDONLY | _NOSUID, recursive=False)
     for folder in plan["folders"]:
         syscalls.mount("llmeval", folder["path"], "tmpfs", MS_NOSUID | MS_NODEV, folder["options"])
+    for descriptor, shared in zip(read_only, plan["read_only"], strict=True):
+        syscalls.move_mount(descriptor, shared["path"])
+        os.close(descriptor)
+        syscalls.set_mount_attributes(shared["path"], _RDONLY | _NOSUID | _NODEV, recursive=False)
     syscalls.set_mount_attributes("/sys", _RDONLY | _NOSUID | _NODEV, recursive=False)
     for name in _HIDDEN_FILES:
         if os.path.exists(f"/proc/{name}"):

@@ -46,7 +46,8 @@ recvfrom=45/207 sendmsg=46/211 recvmsg=47/212 shutdown=48/210 getsockname=51/204
 getsockopt=55/209 setsockopt=54/208 prctl=157/167 arch_prctl=158/- capget=125/90 chmod=90/- fchmod=91/52
 fchmodat=268/53 utime=132/- utimes=235/- utimensat=280/88 futimesat=261/- signalfd4=289/74
 unshare=272/97 setns=308/268 mount=165/40 umount2=166/39 pivot_root=155/41 seccomp=317/277 capset=126/91
-mount_setattr=442/442 pidfd_open=434/434 landlock_create_ruleset=444/444 landlock_add_rule=445/445
+mount_setattr=442/442 open_tree=428/428 move_mount=429/429
+pidfd_open=434/434 landlock_create_ruleset=444/444 landlock_add_rule=445/445
 landlock_restrict_self=446/446 socket=41/198 ptrace=101/117 bpf=321/280 keyctl=250/219
 io_uring_setup=425/425 userfaultfd=323/282 perf_event_open=298/241 process_vm_readv=310/270
 pidfd_getfd=438/438 shmget=29/194 connect=42/203
@@ -129,6 +130,9 @@ MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
+_AT_FDCWD = -100
+_OPEN_TREE_CLONE = 1
+_MOVE_MOUNT_F_EMPTY_PATH = 4
 
 
 def prepared_mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> Prepared:
@@ -149,7 +153,17 @@ def set_mount_attributes(target: str, attributes: int, recursive: bool = True) -
     """Add MOUNT_ATTR_* to a mount and, if recursive, to the mounts below it. Raises OSError."""
     size = ctypes.sizeof(ctypes.c_uint64 * 4)
     structure = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
-    call("mount_setattr", -100, target.encode(), 0x8000 if recursive else 0, ctypes.byref(structure), size)
+    call("mount_setattr", _AT_FDCWD, target.encode(), 0x8000 if recursive else 0, ctypes.byref(structure), size)
+
+
+def open_tree(path: str) -> int:
+    """Return a descriptor of a new mount of the folder *path*, which has no place yet. Raises OSError."""
+    return call("open_tree", _AT_FDCWD, path.encode(), _OPEN_TREE_CLONE | os.O_CLOEXEC)
+
+
+def move_mount(descriptor: int, target: str) -> None:
+    """Give the mount of `open_tree` its place. Raises OSError."""
+    call("move_mount", descriptor, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH)
 
 
 def keep_capabilities(*numbers: int) -> None:

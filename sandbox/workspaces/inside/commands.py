@@ -235,6 +235,8 @@ def spawn(order: Request, writing: int) -> int:
         os.chdir("/")
     shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     environment = dict(os.environ, HOME="/tmp", USER="agent", SHELL=shell, TERM="dumb", LANG="C.UTF-8")  # noqa: S108
+    if CONFIG["packages"]:
+        environment["PYTHONPATH"] = ":".join(filter(None, [CONFIG["packages"], environment.get("PYTHONPATH")]))
     environment.update(order["environment"] or {})
     return os.posix_spawn(
         shell,

@@ -70,6 +70,14 @@ def test_what_harbor_cannot_express_is_refused_by_name(tmp_path: Path, harness: 
         assert write_tasks(bundle, tmp_path / "tasks").refused == {"hello": reason}
 
 
+def test_packages_are_refused_by_name(tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "bundle")
+    with (folder / "environment.yaml").open("a") as manifest:
+        manifest.write("\npackages: [numpy]\n")
+    with open_bundle(folder) as bundle:
+        assert write_tasks(bundle, tmp_path / "tasks").refused == {"hello": "packages"}
+
+
 def test_setup_with_effects_that_an_image_does_not_keep_is_refused(tmp_path: Path) -> None:
     folder = write_environment(tmp_path / "bundle")
     (folder / "setup" / "hello.sh").write_text("sleep 100 &\n")

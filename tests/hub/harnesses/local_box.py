@@ -15,7 +15,7 @@ import pytest
 from hub.harnesses.steps import program
 from hub.harnesses.steps.program import Ended, ProgramState, next_request, send_reply, start_program
 from hub.protocols.calls import Reply
-from hub.protocols.messages import Message, Tool
+from hub.protocols.messages import JSON, Message, Tool
 from sandbox.workspaces import relay
 from sandbox.workspaces.base import CommandResult, Handle, WorkspaceError
 
@@ -66,6 +66,7 @@ class Played:
     messages: list[list[Message]] = field(default_factory=list)  # of the whole conversation
     tools: list[list[Tool]] = field(default_factory=list)
     new: list[bool] = field(default_factory=list)
+    parameters: list[dict[str, JSON]] = field(default_factory=list)
     end: Ended = field(default_factory=Ended)
 
 
@@ -107,6 +108,7 @@ def play_program(
         played.messages.append(list(conversation))
         played.tools.append(found.tools)
         played.new.append(found.new)
+        played.parameters.append(found.parameters)
         assert left, "there are more requests than replies"
         first = left.pop(0)
         answer = first.wait(folder) if isinstance(first, After) else first

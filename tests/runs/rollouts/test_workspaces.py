@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
@@ -324,6 +325,69 @@ def test_requests_of_a_program_are_recorded_and_priced_in_a_run(tmp_path: Path, 
         [{"role": "user", "content": "second"}],
     ]
     assert (response.cost_usd or 0) > 0
+    assert not boxes() & set(opened)
+
+
+def program_with_parameters(first: dict[str, Any]) -> str:
+    """Return a program that sends *first* with its first request, and nothing with the second."""
+    given = PROGRAM.replace("def ask(text):", "def ask(text, **more):").replace(
+        '"content": text}]}', '"content": text}], **more}'
+    )
+    assert given.count("more}") == 1
+    return given.replace('ask("first")', f'ask("first", **{first!r})')
+
+
+def test_parameters_of_a_program_reach_the_model_below_those_of_the_config(tmp_path: Path, opened: list[str]) -> None:
+    wanted = {"temperature": 0.5, "max_completion_tokens": 9, "seed": 3, "response_format": {"type": "json_object"}}
+    write_program(tmp_path / "answer", program_with_parameters(wanted))
+    config: dict[str, Any] = json.loads(config_text("", environments=[{"path": "answer"}]))
+    (given,) = config["models"]
+
+    def play(url: str, **parameters: Any) -> Response:
+        changed = {**config, "models": [{**given, "base_url": url, "parameters": parameters}]}
+        run, _ = start(tmp_path, json.dumps(changed))
+        return Response.objects.get(run_environment__run=run)
+
+    def sent(request: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in request.items() if name not in ("model", "messages")}
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        return completion("4" if request["messages"][-1]["content"] == "first" else "2")
+
+    with endpoint(script) as model:
+        response = play(model.url)
+        assert [sent(request) for request in model.requests] == [wanted, {}]
+        assert response.scores.get().detail["parameters"] == [
+            {"turn": 1, "parameters": wanted},
+            {"turn": 2, "parameters": {}},
+        ]
+        play(model.url)
+        assert len(model.requests) == 2  # both replies were in the cache
+        play(model.url, temperature=0, max_tokens=50)
+        kept = {"seed": 3, "response_format": {"type": "json_object"}}
+        set_by_config = {"temperature": 0, "max_tokens": 50}
+        assert [sent(request) for request in model.requests[2:]] == [{**kept, **set_by_config}, set_by_config]
+        write_program(tmp_path / "answer", program_with_parameters({**wanted, "temperature": 0.6}))
+        text = (tmp_path / "answer" / "environment.yaml").read_text().replace("version: 1.0.0", "version: 1.0.1")
+        (tmp_path / "answer" / "environment.yaml").write_text(text)
+        play(model.url)
+        # The cache has the second request, which has no parameters, but not the first.
+        assert [sent(request) for request in model.requests[4:]] == [{**wanted, "temperature": 0.6}]
+    assert not boxes() & set(opened)
+
+
+def test_trainer_reads_the_parameters_of_a_program(api: APIClient, tmp_path: Path, opened: list[str]) -> None:
+    write_program(tmp_path / "answer", program_with_parameters({"temperature": 0.5}))
+    import_bundle(bundle=tmp_path / "answer")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    episode = api.post("/api/v1/episodes/", {"environment": "answer"}, format="json").json()
+    assert episode["observation"]["parameters"] == {"temperature": 0.5}
+    assert api.get(f"/api/v1/episodes/{episode['id']}/").json()["parameters"] == {"temperature": 0.5}
+    address = f"/api/v1/episodes/{episode['id']}/step"
+    step = api.post(address, {"message": {"role": "assistant", "content": "4"}}, format="json").json()
+    assert (step["done"], "parameters" in step["observation"]) == (False, False)
+    step = api.post(address, {"message": {"role": "assistant", "content": "2"}}, format="json").json()
+    assert (step["done"], step["reward"]) == (True, 1.0)
     assert not boxes() & set(opened)
 
 

@@ -9,11 +9,15 @@ from sandbox.workspaces.native_engine import NativeWorkspaces, missing_protectio
 from tests.sandbox import containers
 
 
-def make_engine(name: str) -> WorkspaceEngine:
-    """Return an engine by name. The running test is skipped if this machine lacks what the engine needs."""
+def make_engine(name: str, **options: str) -> WorkspaceEngine:
+    """Return an engine by name, with *options* of its class.
+
+    The running test is skipped if this machine lacks what the engine needs.
+    """
     containers.daemon().close()  # native boxes take the files of their image from Docker too
     if name == "docker":
-        return DockerWorkspaces()
+        return DockerWorkspaces(**options)  # type: ignore[arg-type]
     if problem := missing_protection():
         pytest.skip(f"native workspaces: {problem}")
-    return NativeWorkspaces(settings.BASE_DIR / "var" / "test-workspaces")  # keeps the files of images for later tests
+    # It keeps the files of images for later tests.
+    return NativeWorkspaces(settings.BASE_DIR / "var" / "test-workspaces", **options)
