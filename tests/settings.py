@@ -9,6 +9,8 @@ _var = tempfile.TemporaryDirectory(prefix="llmeval-tests-")
 atexit.register(_var.cleanup)
 os.environ["LLMEVAL_VAR"] = _var.name
 os.environ["LLMEVAL_WORKSPACES_PREPARED"] = "0"  # tests count boxes
+# Tests start dozens of processes. Each would compile the same modules again, a fifth of the time of its start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEVAL_API_KEY_VARIABLES"):
     os.environ.pop(_name, None)
 

@@ -15,6 +15,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core import serializers
+from django.core.management import call_command
 
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
@@ -30,6 +31,7 @@ from runs.services import resume_run
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
 from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
+from tests.commands import run_command
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.processes import database_environment, start_eval, wait_until
@@ -615,7 +617,13 @@ def test_replay_costs_nothing_and_a_missing_recording_is_errored(folder: Path) -
     assert ModelCall.objects.count() == 0
 
 
-# ---- the command, in its own process -------------------------------------------------------------------------
+# ---- the command, in its own process if that matters ---------------------------------------------------------------
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `eval` in this process use the database as it is, without the catalog."""
+    monkeypatch.setattr("runs.management.commands.eval.call_command", lambda name: None)
 
 
 def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Signals) -> subprocess.Popen[str]:
@@ -661,7 +669,9 @@ def test_interrupted_run_keeps_stored_responses_and_resumes(folder: Path, how: s
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
 
 
-def test_resuming_a_complete_run_makes_no_requests_and_no_changes(folder: Path) -> None:
+def test_resuming_a_complete_run_makes_no_requests_and_no_changes(
+    folder: Path, prepared: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
@@ -671,9 +681,8 @@ def test_resuming_a_complete_run_makes_no_requests_and_no_changes(folder: Path) 
         file.write(json.dumps({"case": "cuba", "content": "Havana"}) + "\n")
     resume(run)
     before = Run.objects.values().get()
-    process = start_eval(folder, "--resume", str(run.pk), "--json")
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    call_command("eval", "--resume", str(run.pk), "--json")
+    output, errors = capsys.readouterr()
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
     assert f"Run {run.pk} is complete" in errors
     assert Run.objects.values().get() == before
@@ -739,38 +748,41 @@ def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
     os.close(write)
 
 
-def test_invalid_config_exits_2_and_stores_nothing(folder: Path) -> None:
+def test_invalid_config_exits_2_and_stores_nothing(
+    folder: Path, prepared: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = config_text("http://x/v1", environments=["no-such", {"path": "nowhere"}])
     (folder / "run.yaml").write_text(text)
-    process = start_eval(folder, "--config", str(folder / "run.yaml"), "--json")
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", "--config", str(folder / "run.yaml"), "--json")
+    output, errors = capsys.readouterr()
+    assert exit_.value.code == 2
     paths = [problem["path"] for problem in json.loads(output)["errors"]]
     assert paths == ["environments[0]", "environments[1].path"]
     assert "nothing was stored" in errors
     assert not Run.objects.exists()
 
 
-def test_dry_run_counts_responses_and_makes_no_requests(folder: Path) -> None:
+def test_dry_run_counts_responses_and_makes_no_requests(
+    folder: Path, prepared: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     with endpoint(answer_capital) as server:
         (folder / "run.yaml").write_text(config_text(server.url, attempts=2))
-        process = start_eval(folder, "--config", str(folder / "run.yaml"), "--dry-run", "--json")
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
+        with pytest.raises(SystemExit) as exit_:
+            call_command("eval", "--config", str(folder / "run.yaml"), "--dry-run", "--json")
+        assert exit_.value.code == 0
         assert server.requests == []
-    assert json.loads(output)["responses"] == 2 * len(CAPITALS)
+    assert json.loads(capsys.readouterr().out)["responses"] == 2 * len(CAPITALS)
     assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 4)])
-def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -> None:
+def test_fail_under_decides_the_exit_code(folder: Path, prepared: None, floor: str, code: int) -> None:
     recorded = [{"case": c.lower(), "content": "?" if c == "Cuba" else city} for c, city in CAPITALS.items()]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
     (folder / "run.yaml").write_text(config_text("http://x/v1", models=[model]))
-    process = start_eval(folder, "--config", str(folder / "run.yaml"), "--fail-under", floor)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == code, errors
+    run_command("eval", "--config", folder / "run.yaml", "--fail-under", floor, code=code)
 
 
 def test_missing_package_is_reported_before_the_first_request(folder: Path, settings: Any) -> None:
