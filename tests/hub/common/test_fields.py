@@ -2,15 +2,12 @@
 
 import pytest
 from django.apps import apps
-from django.core.management import call_command
-from django.db import connection, models
+from django.db import models
 
 from hub.common.fields import OrderedJSONField
-from hub.models import Case, EnvironmentVersion
-from hub.services import import_bundle
+from hub.models import Case
 from hub.web.queries import case_list
 from tests.factories import stored_version
-from tests.hub.bundle_files import lines, write_bundle
 
 UNSORTED = {"id": "c0", "input": "Zoë \x00 ☃", "row": {"zz": 1, "a": {"y": None, "b": [True]}, "m": "\ud800"}}
 
@@ -53,25 +50,3 @@ def test_ordered_json_field_supports_key_lookups():
     assert Case.objects.filter(data__metadata__cluster__n=1).get().external_id == "c1"
     assert Case.objects.filter(data__metadata__isnull=False).count() == 3
     assert [case.preview for case in case_list(version, "is 2")] == ["What is 2?"]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_migration_restores_key_order_without_changing_values(tmp_path, settings):
-    settings.MEDIA_ROOT = tmp_path / "media"
-    row = {"country": "Peru", "capital": "Lima", "zone": {"z": 1, "b": 2}, "area": "x"}
-    bundle = write_bundle(tmp_path / "b", wrong=None, files={"cases.jsonl": lines([row])})
-    version = import_bundle(bundle=bundle)
-    before = Case.objects.get().data
-    call_command("migrate", "hub", "0002", verbosity=0)
-    try:
-        sorted_by_database = connection.vendor == "postgresql"
-        with connection.cursor() as cursor:
-            cursor.execute("select data from hub_case")
-            assert ('"b": 2, "z": 1' in str(cursor.fetchone()[0])) == sorted_by_database
-    finally:
-        call_command("migrate", verbosity=0)
-    after = Case.objects.get().data
-    assert after == before
-    assert keys(after) == keys(before)
-    manifest = EnvironmentVersion.objects.get(pk=version.pk).manifest
-    assert (manifest, keys(manifest)) == (version.manifest, keys(version.manifest))
