@@ -88,7 +88,7 @@ class RunEvents(APIView):
         return StreamingHttpResponse(stream, content_type="text/event-stream", headers=headers)
 
 
-def _events(user: User | AnonymousUser, run: Run, last_id: str) -> Iterator[bytes]:
+def _events(viewer: User | AnonymousUser, run: Run, last_id: str) -> Iterator[bytes]:
     """Yield events and heartbeats until *run* has ended."""
     started = quiet_since = time.monotonic()
     yield b"retry: 2000\n\n"
@@ -108,6 +108,7 @@ def _events(user: User | AnonymousUser, run: Run, last_id: str) -> Iterator[byte
             quiet_since = time.monotonic()
         time.sleep(LOOK_EVERY_S)
         try:
+            user = User.objects.get(username=viewer.get_username(), is_active=True)  # an instance keeps what it may see
             run = get_visible_run(user, run.pk)
-        except Http404:
+        except (User.DoesNotExist, Http404):
             return

@@ -210,6 +210,15 @@ def test_events_are_sent_until_the_run_has_ended(live_server: LiveServer, run: R
     assert (first["status"], last["status"]) == ("running", "completed")
 
 
+def test_stream_ends_when_its_user_may_no_longer_see_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "LOOK_EVERY_S", 0.0)
+    stream = iter(events.EventStream(member(), run, ""))
+    assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    cache.clear()
+    assert list(stream) == []
+
+
 def test_stream_does_not_repeat_the_last_event_and_places_are_limited(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
