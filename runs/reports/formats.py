@@ -73,11 +73,6 @@ def tokens(count: float) -> str:
     return f"{count:.0f}"
 
 
-def tokens_in_out(input_tokens: int, output_tokens: int) -> str:
-    """Return numbers of tokens: `12.3 k/1.2 k`."""
-    return f"{tokens(input_tokens)}/{tokens(output_tokens)}"
-
-
 def milliseconds(value: float | None) -> str:
     """Return a time in milliseconds: without decimals from a hundred on, with one below."""
     if value is None:

@@ -1,12 +1,12 @@
 """`policy: program`: turns of an episode in which a program in the box requests the model."""
 
-import hashlib
 import json
 import secrets
 import time
 from collections.abc import Mapping
 from typing import cast
 
+from hub.common.digests import digest
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.boxes.options import WorkspaceOptions
 from hub.harnesses.boxes.state import WorkspaceState, handle_of, take_refusals
@@ -106,8 +106,7 @@ def _with_parameters(world: WorkspaceState, turn: int, parameters: dict[str, JSO
 
 
 def _shortened(value: JSON) -> JSON:
-    text = json.dumps(value)
-    return value if len(text) <= _MAX_SHOWN else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return value if len(json.dumps(value)) <= _MAX_SHOWN else f"sha256:{digest(value)}"
 
 
 def _program_of(state: ToolLoopState) -> ProgramState:
