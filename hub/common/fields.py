@@ -205,6 +205,10 @@ def _is_in_file(column: str) -> "models.lookups.Exact[str]":
     return models.lookups.Exact(Substr(_as_text(column), 1, len(_REFERENCE)), _REFERENCE)
 
 
+def _is_in_column(column: str) -> models.Q:
+    return models.Q(**{f"{column}__isnull": True}) | ~models.Q(_is_in_file(column))
+
+
 def _large_fields(model: type[models.Model]) -> list[LargeField]:
     return [field for field in model._meta.concrete_fields if isinstance(field, LargeField)]
 
@@ -244,8 +248,12 @@ def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: 
     stored = {name: field.stored_value(row, changes[name]) for name, field in large.items()}
     written = [_name(str(value)) for value in stored.values() if str(value).startswith(_REFERENCE)]
     current = type(row)._default_manager.filter(pk=row.pk)
+    new = {**changes, **stored}
+    # Few rows have files, so the names of theirs are only read if the row is not updated without them.
+    if rows.filter(*map(_is_in_column, large), pk=row.pk).update(**new):
+        return True
     with unused_files_deleted(current):
-        updated = bool(rows.filter(pk=row.pk).update(**{**changes, **stored}))
+        updated = bool(rows.filter(pk=row.pk).update(**new))
     if written and not updated:
         _delete_unused(written, current)
     return updated

@@ -16,14 +16,18 @@ _UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: Python does not compare the b
 _NO_HASH = bytes(8)
 
 
-def add_bytecode(module: str, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return *files* with the bytecode of *module*, the path of one of them; unchanged if it does not compile."""
-    path = importlib.util.cache_from_source(module)
-    bytecode = _compile(module, files[module])
-    return {**files, path: bytecode} if bytecode and path not in files else files
+def add_bytecode(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return *files* with the bytecode of each Python file that compiles and has none."""
+    added = {}
+    for path, content in files.items():
+        if path.endswith(".py") and (place := importlib.util.cache_from_source(path)) not in files:
+            bytecode = _compile(path, content)
+            if bytecode is not None:
+                added[place] = bytecode
+    return {**files, **added}
 
 
-@lru_cache(64)
+@lru_cache(256)
 def _compile(path: str, source: bytes) -> bytes | None:
     if len(source) > _MAX_SOURCE_BYTES:
         return None

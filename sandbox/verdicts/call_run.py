@@ -28,7 +28,7 @@ class CallRun(SingleRun):
 
     def start(self) -> int:
         job = self.job
-        files = add_bytecode(job.module, job.files)
+        files = add_bytecode(job.files)
         head = {
             "role": "call",
             "module": job.module,

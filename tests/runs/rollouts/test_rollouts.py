@@ -69,12 +69,12 @@ def test_second_step_from_same_state_raises_conflict(user: User, version: Enviro
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
-def test_step_makes_three_read_and_two_write_queries(
+def test_step_makes_two_read_and_two_write_queries(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
-    # The teams of the user, the read, the claim of the step, files of the earlier state, and the answer.
-    with django_assert_num_queries(5):
+    # The teams of the user, the read, the claim of the step, and the answer.
+    with django_assert_num_queries(4):
         session = get_session(user=user, pk=begun.session.pk)
         assert session is not None and step_rollout(session=session, message=PARIS).done
 
