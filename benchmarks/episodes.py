@@ -6,6 +6,9 @@ Starts the site (gunicorn, as `manage.py serve` does) on a new database, and run
 order-desk with their gold answers. There is no other product to compare with; the figures show the time that the
 product adds to each step. On Linux the processor time of the site and its sandboxes per request is printed as well,
 because other processes on the machine hardly affect it.
+
+Last, all clients take a step at the same time whose tool sleeps for seven seconds, and `/healthz` is requested ten
+times a second until all steps have ended.
 """
 
 import argparse
@@ -33,9 +36,37 @@ PORT = 9934
 URL = f"http://127.0.0.1:{PORT}"
 _TOKEN = """
 from django.contrib.auth.models import User
+from hub.models import Environment
 from llmeval_site.accounts.tokens import create_token
+Environment.objects.update(visibility="published")
 print(create_token(user=User.objects.create_user("bench"), scopes=["read", "train"])[1])
 """
+
+
+_LONG_STEP_S = 7
+_SLOW_ENVIRONMENT = {
+    "environment.yaml": f"""
+spec: 1
+slug: long-steps
+version: 1.0.0
+title: Long steps
+summary: A tool that sleeps.
+category: tool-use
+license: MIT
+dataset: {{path: cases.jsonl}}
+harness: {{type: tools, tools: tools.py, prompt: "{{{{ input }}}}", max_turns: 3, call_seconds: {_LONG_STEP_S + 5}}}
+scoring: {{rules: [{{name: word, type: includes, target: done}}]}}
+""",
+    "tools.py": f"""
+import time
+
+def rest() -> str:
+    \"\"\"Rest.\"\"\"
+    time.sleep({_LONG_STEP_S})
+    return "rested"
+""",
+    "cases.jsonl": '{"id": "rest", "input": "Rest, then say done."}\n',
+}
 
 
 def main() -> None:
@@ -55,6 +86,10 @@ def main() -> None:
         for calls in sorted(set(driven.calls)):
             found = [ms for ms, made in zip(driven.steps, driven.calls, strict=True) if made == calls]
             print(f"  with {calls} calls of tools: {len(found):3} steps   p50 {statistics.median(found):6.1f} ms")
+        health = _health_during_long_steps(site, options.clients)
+        p95 = statistics.quantiles(health, n=20)[18]
+        print(f"/healthz during {options.clients} steps of {_LONG_STEP_S} s: {len(health)} requests   ", end="")
+        print(f"p50 {statistics.median(health):.1f} ms   p95 {p95:.1f} ms   longest {max(health):.1f} ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +156,39 @@ def _drive(site: Site, slug: str, gold: dict[str, list[dict[str, Any]]], episode
     return Driven(took, times, calls, used * 1000 / (len(steps) + episodes))
 
 
+def _health_during_long_steps(site: Site, clients: int) -> list[float]:
+    """Return the milliseconds of each request of `/healthz` while each client waits for the answer to a long step."""
+    tool = {"id": "c1", "type": "function", "function": {"name": "rest", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "", "tool_calls": [tool]}
+    headers = {"Authorization": f"Token {site.token}", "Prefer": "respond-async"}
+
+    def step(_: int) -> None:
+        with requests.Session() as session:
+            session.headers.update(headers)
+            begun = session.post(f"{URL}/api/v1/episodes/", json={"environment": "long-steps"}, timeout=120)
+            if begun.status_code != 201:
+                sys.exit(f"the episode of long steps was not started: {begun.text}")
+            url = f"{URL}/api/v1/episodes/{begun.json()['id']}"
+            answer = session.post(f"{url}/step", json={"message": message, "turn": 0}, timeout=120)
+            while answer.status_code == 202:
+                time.sleep(float(answer.headers["Retry-After"]))
+                answer = session.get(f"{url}/turns/0?wait=20", timeout=120)
+            if answer.json()["observation"]["messages"][-1]["content"] != "rested":
+                sys.exit(f"the long step was answered with {answer.text}")
+
+    times = []
+    with ThreadPoolExecutor(clients) as pool, requests.Session() as session:
+        steps = [pool.submit(step, number) for number in range(clients)]
+        while not all(item.done() for item in steps):
+            started = time.perf_counter()
+            session.get(f"{URL}/healthz", timeout=120).raise_for_status()
+            times.append((time.perf_counter() - started) * 1000)
+            time.sleep(0.1)
+        for item in steps:
+            item.result()
+    return times
+
+
 def _call(connection: http.client.HTTPConnection, token: str, path: str, body: dict[str, Any]) -> Any:
     """Post *body*, by the library that costs least: a client's own time is no part of a step's."""
     headers = {"Authorization": f"Token {token}", "Content-Type": "application/json"}
@@ -142,6 +210,11 @@ def _site(folder: str) -> Iterator[Site]:
     environment = {**os.environ, "LLMEVAL_VAR": folder, "LLMEVAL_EPISODES_PER_USER": "100000"}
     manage = [sys.executable, str(ROOT / "manage.py")]
     subprocess.run([*manage, "prepare"], check=True, env=environment)
+    bundle = Path(folder) / "long-steps"
+    bundle.mkdir()
+    for name, text in _SLOW_ENVIRONMENT.items():
+        (bundle / name).write_text(text, encoding="utf-8")
+    subprocess.run([*manage, "import_bundle", str(bundle)], check=True, env=environment, stdout=subprocess.DEVNULL)
     shell = [*manage, "shell", "-v0", "-c", _TOKEN]
     token = subprocess.run(shell, check=True, env=environment, capture_output=True, text=True).stdout.split()[-1]
     web = [sys.executable, "-m", "gunicorn", "llmeval_site.wsgi", "--bind", f"127.0.0.1:{PORT}", "--workers", "2"]
