@@ -18,6 +18,7 @@ from runs.leases import LEASE
 from runs.limits.team_quotas import has_quota_left
 from runs.missing import count_missing
 from runs.models import Run, RunEnvironment, Shard
+from runs.queue import by_fewest_workers, should_help_another_user
 from runs.selectors import models_under_test
 
 logger = logging.getLogger(__name__)
@@ -71,27 +72,40 @@ def _blocks(environment: RunEnvironment, size: int) -> list[tuple[int, int]]:
 
 def take_shard(run_id: int, run_model_id: int, *, owner: str, reserved_for: str) -> Shard | None:
     """Take the lease of the next shard of a model; None if all are done or held."""
-    return _take(_waiting(reserved_for).filter(run_id=run_id, run_model_id=run_model_id), owner)
+    shards = _waiting(reserved_for).filter(run_id=run_id, run_model_id=run_model_id)
+    for shard in shards.filter(leases.free())[:_CANDIDATES]:
+        if _take_lease(shard, owner):
+            return shard
+    return _take_abandoned(shards, owner)
 
 
 def take_any_shard(*, owner: str, without: Collection[int] = ()) -> Shard | None:
-    """Take a shard of a run that another worker executes, of the smallest run first; None if there is none.
+    """Take a shard of a run that another worker executes, in the order of the queue; None if there is none.
 
     without: ids of runs that this worker cannot execute at the moment.
     """
-    shards = _waiting("").filter(run__status=Run.Status.RUNNING, run__cancel_requested=False)
-    return _take(shards.exclude(run_id__in=without).order_by("run__remaining", "id"), owner, check_budget=True)
+    shards = _of_other_workers().exclude(run_id__in=without).order_by("run__remaining", "id")
+    for part in by_fewest_workers(shards.filter(leases.free()), "run__created_by"):
+        for shard in part.select_related("run__team")[:_CANDIDATES]:
+            if _has_budget(shard.run) and _take_lease(shard, owner):
+                return shard
+    return _take_abandoned(shards, owner)
+
+
+def should_leave(run: Run) -> bool:
+    """Return whether a process that helps with *run* should help with a run of another user instead."""
+    return should_help_another_user(run, _of_other_workers().filter(leases.free()))
+
+
+def _of_other_workers() -> QuerySet[Shard]:
+    return _waiting("").filter(run__status=Run.Status.RUNNING, run__cancel_requested=False)
 
 
 def _waiting(reserved_for: str) -> QuerySet[Shard]:
     return Shard.objects.filter(done=False, reserved_for=reserved_for, run_model__stopped="")
 
 
-def _take(shards: QuerySet[Shard], owner: str, *, check_budget: bool = False) -> Shard | None:
-    """Take the lease of the first of the shards that can be taken; None if there is none."""
-    for shard in shards.filter(leases.free()).select_related("run__team")[:_CANDIDATES]:
-        if (not check_budget or _has_budget(shard.run)) and _take_lease(shard, owner):
-            return shard
+def _take_abandoned(shards: QuerySet[Shard], owner: str) -> Shard | None:
     held = shards.filter(lease_until__gte=timezone.now()).exclude(lease_owner="").select_related("run")
     for shard in held[:_CANDIDATES]:
         # Its process may have been killed on this machine; then nobody has to wait until the lease lapses.

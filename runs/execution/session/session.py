@@ -21,7 +21,14 @@ from runs.execution.plan import BlockSource, EvaluatedModel, Listener, Plan
 from runs.execution.session.context import RunContext
 from runs.execution.session.run_budget import earlier_costs, open_budget, restart_budget, return_grants
 from runs.execution.session.stage_runner import StageRunner
-from runs.execution.shards import ShardSource, WholeRun, held_by_others, release_shards, renew_shards
+from runs.execution.shards import (
+    ShardSource,
+    WholeRun,
+    held_by_others,
+    release_shards,
+    renew_shards,
+    should_leave,
+)
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import LEASE, RENEW_EVERY_S, LeaseLost, renew_lease
 from runs.limits.budget import Budget
@@ -262,10 +269,15 @@ class RunSession:
                 return
 
     async def _is_turn_over(self, reader: Reader) -> bool:
-        """Return whether the run has had its time slice and a waiting run goes before it."""
+        """Return whether the run has had its time slice, and a waiting run or one that needs help goes before it."""
         if self._slice_s is None or time.monotonic() - self._context.started < self._slice_s:
             return False
-        return await reader.run(should_make_way, self._run)
+        share = self._context.share
+        if share.leads and share.divided and await reader.run(held_by_others, self._run.pk, self._context.owner):
+            return False  # they make way, and the run keeps the process that leads it
+        if await reader.run(should_make_way, self._run):
+            return True
+        return not share.leads and await reader.run(should_leave, self._run)
 
     async def _wait_for_shutdown(self, seconds: float) -> bool:
         """Wait for this time; return early, with True, if the process shuts down."""
