@@ -64,6 +64,7 @@ def unreached(page: Page) -> list[str]:
     return found + [f"{page.url}: not reached: {html}" for html in page.evaluate(_MISSED, reached)]
 
 
+@pytest.mark.exhaustive
 def test_controls_of_main_pages_are_reached_with_tab(visit: Visit, site: FullSite) -> None:
     page = visit("/", site.user)
     found = []

@@ -88,6 +88,7 @@ def test_long_names_and_texts_fit(visit: Visit, tmp_path: Path) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 @COMBINATIONS
 def test_curator_pages_are_accessible(visit: Visit, site: FullSite, combinations: list[tuple[int, str]]) -> None:
     # Without the site's policy: on forms, axe writes styles of its own into the page.
@@ -108,6 +109,7 @@ def test_curator_pages_are_accessible(visit: Visit, site: FullSite, combinations
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 @COMBINATIONS
 def test_empty_pages_are_accessible(visit: Visit, combinations: list[tuple[int, str]]) -> None:
     page = visit("/", member("Curator", "Runner", "Reviewer"))

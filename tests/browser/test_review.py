@@ -180,6 +180,7 @@ def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> Non
     assert Assignment.objects.get(pair=third).skip_reason == "Not my field."
 
 
+@pytest.mark.exhaustive
 def test_concurrent_reviewers_get_different_assignments(sign_in: SignIn) -> None:
     waiting_pairs(2)
     pages = [sign_in(reviewer(name)) for name in ("ann", "bob", "cat")]

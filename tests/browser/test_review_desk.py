@@ -81,6 +81,7 @@ def take(page: Page, pair: Pair, query: str = "") -> None:
     page.locator("#decision").wait_for()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("width", "height"), [(1366, 768), (1440, 900)])
 def test_both_answers_show_several_lines_and_the_decision_is_visible(sign_in: SignIn, width: int, height: int) -> None:
     pairs = recorded_pairs(6)

@@ -54,9 +54,8 @@ def pairs() -> tuple[Pair, Pair, Pair]:
     return code, tools, done
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [pytest.param(1440, "light", marks=pytest.mark.exhaustive), (390, "dark")]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: Any) -> None:
     code, tools, done = pairs()
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}

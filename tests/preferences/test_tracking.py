@@ -79,6 +79,7 @@ def of_model(found: dict[str, Any], label: str) -> list[dict[str, Any]]:
     return sorted(trace["assessments"], key=lambda item: (item["type"], item["by"]))
 
 
+@pytest.mark.exhaustive
 def test_preferences_are_logged_as_metrics_of_run_and_models(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("metrics", [("failed", "failed"), ("passed", "failed"), ("passed", "passed")])
     suggestion = judged(pair_of(run), "first", "judge", confidence=0.9)
@@ -263,6 +264,7 @@ def test_run_with_new_preferences_is_logged_again(store: str, tracker: Tracker, 
     assert capsys.readouterr().out == "No run is pending.\n"
 
 
+@pytest.mark.exhaustive
 def test_worker_logs_new_preferences_and_stops_if_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

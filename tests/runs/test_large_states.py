@@ -137,6 +137,7 @@ def _key(session: EpisodeSession) -> str:
 # ---- 15 MB -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_state_of_15_mb_survives_restarts_of_the_server_over_rest(bundle: Write) -> None:
     version_of(bundle(LARGE))
     _, token = create_token(user=User.objects.create_user("trainer"), scopes=["train"])
@@ -162,6 +163,7 @@ def test_state_of_15_mb_survives_restarts_of_the_server_over_rest(bundle: Write)
     assert stored_files() == []
 
 
+@pytest.mark.exhaustive
 def test_state_of_15_mb_is_evaluated(bundle: Write, tmp_path: Path) -> None:
     bundle(LARGE)
 

@@ -189,6 +189,7 @@ def test_small_run_starts_behind_a_long_one_that_continues_later(folder: Path) -
     assert max(asked.values()) <= attempts + 1, "a response was requested again"
 
 
+@pytest.mark.exhaustive
 def test_gates_do_not_wait_for_runs(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         run = start_run(folder, server.url)

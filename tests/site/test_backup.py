@@ -148,6 +148,7 @@ def test_copy_of_an_embedded_installation_in_use_is_a_data_folder(tmp_path: Path
     installation.manage("eval", "--config", str(tmp_path / "config.yaml"))
 
 
+@pytest.mark.exhaustive
 def test_backup_names_missing_archives_and_replaces_no_folder(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "var", "")
     installation.manage("prepare")

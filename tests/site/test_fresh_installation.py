@@ -101,6 +101,7 @@ def test_every_migration_can_be_reversed_on_postgresql(tmp_path: Path, empty_dat
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.postgres
 def test_database_password_from_a_file(tmp_path: Path, empty_database: str) -> None:
     parts = urlsplit(empty_database)

@@ -18,6 +18,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         yield port
 
 
+@pytest.mark.exhaustive
 def test_connection_stays_open_for_a_client_that_pauses_between_requests(port: int) -> None:
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     client.request("GET", "/healthz")
@@ -31,6 +32,7 @@ def test_connection_stays_open_for_a_client_that_pauses_between_requests(port: i
     assert client.sock is connection
 
 
+@pytest.mark.exhaustive
 def test_refused_request_with_a_body_does_not_block_its_connection(port: int) -> None:
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
         answers = [client.put("/api/v1/score", json={"a": 1}).status_code for _ in range(40)]

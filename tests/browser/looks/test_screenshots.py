@@ -44,6 +44,7 @@ class FixedDatetime(datetime):
         return NOW
 
 
+@pytest.mark.exhaustive
 def test_pages_look_as_before(visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not FONT.exists():
         unavailable("browser", f"there is no {FONT}")

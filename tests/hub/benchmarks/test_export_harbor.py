@@ -90,6 +90,7 @@ def test_environment_without_workspaces_is_refused(tmp_path: Path) -> None:
         write_tasks(bundle, tmp_path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 def test_imported_export_scores_gold_1_and_untouched_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "WORKSPACE_BUILDS", True)

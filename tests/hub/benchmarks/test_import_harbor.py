@@ -233,6 +233,7 @@ chmod 755 bin/tool-of-image
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 def test_uvx_of_a_test_script_and_files_of_a_solution_work_without_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

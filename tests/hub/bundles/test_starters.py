@@ -47,6 +47,7 @@ def test_starter_passes_every_gate(harness: str, pool: Pool) -> None:
     assert {gate["status"] for gate in gates} == {"passed"}, gates
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 def test_workspace_starter_passes_every_gate(tmp_path: Path) -> None:
     run_command("start_bundle", "workspace", tmp_path / "box")

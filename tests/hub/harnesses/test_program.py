@@ -140,6 +140,7 @@ async def test_program_that_ends_at_once_is_an_error_of_the_environment() -> Non
         await play("print('why'); raise SystemExit(3)").reset()
 
 
+@pytest.mark.exhaustive
 async def test_limits_end_the_episode() -> None:
     step = await end_of(play("while True: ask([{'role': 'user', 'content': 'again'}])", max_turns=2), "a", "b")
     assert (step.truncated, step.info) == (True, {"limit": "max_turns"})

@@ -161,6 +161,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_invalid_parameters_are_answered_with_their_name(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr("hub.harnesses.steps.program.MAX_INVALID", len(INVALID) + 1)
     given = [(call, more) for call, more, _ in INVALID]

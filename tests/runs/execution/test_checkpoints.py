@@ -142,6 +142,7 @@ def test_run_goes_on_after_the_container_of_its_episode_was_removed(tmp_path: Pa
     assert EpisodeCheckpoint.objects.count() == 0
 
 
+@pytest.mark.exhaustive
 def test_twenty_episodes_of_a_run_leave_no_file(tmp_path: Path) -> None:
     import_journal(tmp_path, cases=20, snapshot_turns=1)
     with endpoint(Model(waits_at=-1)) as server:

@@ -202,6 +202,7 @@ def test_eval_waits_for_the_sandbox_and_names_the_command_that_resumes_the_run(
     assert (run.status, run.lease_owner) == ("interrupted", "")
 
 
+@pytest.mark.exhaustive
 def test_eval_continues_when_the_sandbox_service_is_started(code_folder: Path, start_service: Start) -> None:
     with endpoint(write_code) as server:
         (code_folder / "run.yaml").write_text(code_config(server.url))

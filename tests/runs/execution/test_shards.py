@@ -164,6 +164,7 @@ def test_another_worker_leads_after_the_leading_one_was_killed(numbers: Path) ->
     assert_complete(run)
 
 
+@pytest.mark.exhaustive
 def test_cancel_stops_all_workers_within_seconds(numbers: Path) -> None:
     broker = empty_redis_url()
     with endpoint(repeat_number) as server:
@@ -239,6 +240,7 @@ def test_leading_process_that_lost_a_shard_returns_the_run_to_the_queue(numbers:
     assert_complete(run)
 
 
+@pytest.mark.exhaustive
 def test_a_small_run_does_not_wait_for_a_large_one(numbers: Path) -> None:
     broker = empty_redis_url()
     with endpoint(repeat_number) as server:
@@ -257,6 +259,7 @@ def test_a_small_run_does_not_wait_for_a_large_one(numbers: Path) -> None:
             wait_until(lambda: Run.objects.get(pk=large.pk).status == "cancelled")
 
 
+@pytest.mark.exhaustive
 def test_local_processes_store_the_same_rows_as_one(numbers: Path) -> None:
     with endpoint(repeat_number) as server:
         (numbers / "run.yaml").write_text(numbers_config(server.url))

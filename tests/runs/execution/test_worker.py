@@ -31,7 +31,7 @@ from tests.services import empty_redis_url, redis_url
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("kind", ["filesystem", "redis"])
+@pytest.mark.parametrize("kind", [pytest.param("filesystem", marks=pytest.mark.exhaustive), "redis"])
 def test_enqueue_waits_for_the_worker_and_reports(folder: Path, kind: str) -> None:
     broker = empty_redis_url() if kind == "redis" else "filesystem://"
     with endpoint(answer_capital) as server, worker(broker):
@@ -60,13 +60,10 @@ def _end_all_processes(worker: "subprocess.Popen[bytes]") -> None:
             os.kill(pid, signal.SIGTERM)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("pool", "end"),
-    [
-        ("prefork", _end_main_process),
-        ("prefork", _end_all_processes),
-        pytest.param("threads", _end_main_process, marks=pytest.mark.exhaustive),
-    ],
+    [("prefork", _end_main_process), ("prefork", _end_all_processes), ("threads", _end_main_process)],
 )
 def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(
     folder: Path, pool: str, end: Callable[["subprocess.Popen[bytes]"], None]
@@ -133,7 +130,8 @@ def test_code_that_runs_when_all_processes_get_sigterm_is_run_again(folder: Path
     assert Response.objects.filter(status="passed").count() == len(CAPITALS)
 
 
-@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_another_worker_continues_the_run_of_a_killed_worker(folder: Path, pool: str) -> None:
     continue_replies = threading.Event()
 
@@ -162,6 +160,7 @@ def test_another_worker_continues_the_run_of_a_killed_worker(folder: Path, pool:
         continue_replies.set()
 
 
+@pytest.mark.exhaustive
 def test_run_of_a_killed_prefork_process_is_delivered_again_by_its_own_worker(folder: Path) -> None:
     killed = threading.Event()
 

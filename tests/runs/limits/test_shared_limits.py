@@ -53,6 +53,7 @@ def test_two_processes_together_keep_to_the_limit(folder: Path) -> None:
     assert server.peak == LIMIT
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 def test_slots_of_a_killed_process_return(folder: Path) -> None:
     continue_replies = threading.Event()
@@ -94,6 +95,7 @@ def test_two_runs_in_one_process_together_keep_to_the_limit(folder: Path) -> Non
     assert server.peak == LIMIT
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 def test_fewer_requests_are_in_flight_after_the_endpoint_rejects_some(folder: Path) -> None:
     """The endpoint accepts four requests at a time. With 12 at a time, most would be rejected again and again."""
@@ -152,6 +154,7 @@ def redis_server(folder: Path) -> Iterator[tuple[str, Callable[[], None], Callab
             process.wait()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.redis
 @pytest.mark.django_db(transaction=True)
 def test_loss_of_redis_loses_no_response(folder: Path) -> None:

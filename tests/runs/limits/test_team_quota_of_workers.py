@@ -38,6 +38,7 @@ def cost_of(run: Run) -> float:
     return float(rows.aggregate(total=Sum("cost_usd"))["total"] or 0.0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_two_runs_at_once_stop_when_their_team_has_spent_its_quota(numbers: Path, pool: str) -> None:
     team = stored_team("vision", spend_usd_per_month=QUOTA)

@@ -109,6 +109,7 @@ def test_idle_episode_is_stored_by_the_sweep_and_its_snapshot_removed_when_it_ex
     assert list(snapshot_folders()) == []
 
 
+@pytest.mark.exhaustive
 def test_twenty_episodes_leave_no_file_however_they_end(api: APIClient, tmp_path: Path) -> None:
     import_journal(tmp_path, snapshot_turns=1)
     episodes = [begin(api) for _ in range(20)]

@@ -190,6 +190,7 @@ def server() -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.communicate()
 
 
+@pytest.mark.exhaustive
 def test_killed_web_process_loses_no_stored_turn_and_the_next_finds_the_box(slug: str, token: str) -> None:
     headers = {"Authorization": f"Token {token}"}
     with server() as (process, url):
@@ -219,6 +220,7 @@ def test_killed_web_process_loses_no_stored_turn_and_the_next_finds_the_box(slug
     assert end.json()["reward"] == 1.0
 
 
+@pytest.mark.exhaustive
 def test_box_of_a_killed_worker_is_swept_and_another_worker_completes_the_run(slug: str, tmp_path: Path) -> None:
     answers = [call("sleep 6"), call("echo 42 > answer"), _DONE]
 
@@ -337,6 +339,7 @@ def program_with_parameters(first: dict[str, Any]) -> str:
     return given.replace('ask("first")', f'ask("first", **{first!r})')
 
 
+@pytest.mark.exhaustive
 def test_parameters_of_a_program_reach_the_model_below_those_of_the_config(tmp_path: Path, opened: list[str]) -> None:
     wanted = {"temperature": 0.5, "max_completion_tokens": 9, "seed": 3, "response_format": {"type": "json_object"}}
     write_program(tmp_path / "answer", program_with_parameters(wanted))

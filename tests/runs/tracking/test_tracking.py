@@ -148,6 +148,7 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
 # ---- a store that is not ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_run_stays_pending_while_mlflow_is_down_and_a_later_sync_logs_it(
     store: str, settings: Any, start: Start, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

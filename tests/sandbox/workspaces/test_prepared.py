@@ -149,6 +149,7 @@ class TestContainers:
             for box in (first, second):
                 engine.close(box)
 
+    @pytest.mark.exhaustive
     def test_prepared_box_lives_as_long_as_an_episode_once_it_has_begun(
         self, engine: DockerWorkspaces, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -192,6 +193,7 @@ class TestContainers:
             client.images.remove(name, force=True)
             client.close()
 
+    @pytest.mark.exhaustive
     def test_nothing_is_left_when_a_process_ends_or_is_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         script = """
 import os, sys, time

@@ -63,6 +63,7 @@ def test_invalid_request_id_is_replaced(client: Client, given: str) -> None:
     assert len(client.get("/healthz", headers={"X-Request-ID": given}).headers["X-Request-ID"]) == 32
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 def test_log_lines_of_a_task_have_the_id_of_the_request_that_sent_it(tmp_path: Path) -> None:
     request_id = "0123456789abcdef0123456789abcdef"

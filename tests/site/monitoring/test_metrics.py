@@ -121,6 +121,7 @@ def test_metrics_take_a_fixed_number_of_queries(
         client.get("/metrics", headers=BEARER)
 
 
+@pytest.mark.exhaustive
 def test_counters_of_requests_add_up_over_the_processes_of_the_web_server(tmp_path: Path) -> None:
     environment = environment_of(tmp_path, {"LLMEVAL_METRICS_TOKEN": TOKEN})
     migrate = [sys.executable, str(settings.BASE_DIR / "manage.py"), "migrate", "-v", "0"]

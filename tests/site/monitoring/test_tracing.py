@@ -61,6 +61,7 @@ def values(span: Span) -> dict[str, object]:
     return {item.key: getattr(item.value, str(item.value.WhichOneof("value"))) for item in span.attributes}
 
 
+@pytest.mark.exhaustive
 def test_run_sends_a_trace_for_each_response_linked_to_the_run(tmp_path: Path) -> None:
     write_bundle(tmp_path / "capitals")
     with collector() as received, endpoint(lambda *_: completion("Paris")) as model:

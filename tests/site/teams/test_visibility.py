@@ -61,6 +61,7 @@ def secrets_in(answer, *typed: object) -> bool:  # type: ignore[no-untyped-def]
     return SECRET in text
 
 
+@pytest.mark.exhaustive
 def test_no_page_and_no_list_shows_things_of_another_team(world: World) -> None:
     client, shown, answered = signed_in(world.outsider), [], []
     urls = sorted(set(addresses(samples=world.shared)) - SIGNS_OUT)
