@@ -43,6 +43,7 @@ def chosen(page: Page, kind: str) -> list[str]:
     ]
 
 
+@pytest.mark.exhaustive
 def test_environments_are_searched_chosen_and_run(visit: Visit, runner: User) -> None:
     page = visit("/runs/new/", runner)
     page.get_by_role("checkbox", name="Sums 02").check()

@@ -55,6 +55,7 @@ def test_sign_in_and_out_through_the_provider(visit: Visit, provider: Provider, 
         check_looks(page)
 
 
+@pytest.mark.exhaustive
 def test_failure_is_a_page_from_which_one_can_start_again(visit: Visit, provider: Provider) -> None:
     page = visit("/login/")
     provider.key = OTHER_KEY

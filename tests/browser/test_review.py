@@ -201,6 +201,7 @@ def test_concurrent_reviewers_get_different_assignments(sign_in: SignIn) -> None
     expect(loser.get_by_text("This pair is assigned to other reviewers")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_reported(sign_in: SignIn) -> None:
     (pair,) = waiting_pairs(1)
     ann, bob = sign_in(reviewer("ann")), sign_in(reviewer("bob"))

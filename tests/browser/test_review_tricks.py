@@ -135,6 +135,7 @@ def test_texts_are_shown_as_text_on_every_page(sign_in: SignIn, tricky: Preferen
     assert seen == [[], []]
 
 
+@pytest.mark.exhaustive
 def test_response_is_shown_character_by_character(sign_in: SignIn, tricky: Preference) -> None:
     page = sign_in(reviewer())
     page.goto(f"/review/{Pair.objects.get().pk}/?view=source")

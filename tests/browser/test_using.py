@@ -188,6 +188,7 @@ def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
     assert rows(page, "environments") == ["ants", "cats", "bees"]
 
 
+@pytest.mark.exhaustive
 def test_defect_is_reported_on_response_and_resolved_by_curator(visit: Visit) -> None:
     run = stored_run(environment("sums").latest)
     stored_outcomes(run, "pppf")
@@ -224,6 +225,7 @@ def test_curator_retires_and_publishes_on_the_page_after_one_question(visit: Vis
         assert Environment.objects.get().visibility == state
 
 
+@pytest.mark.exhaustive
 def test_curator_features_publishes_and_retires_but_cannot_edit_content(visit: Visit, capitals: Environment) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     gate = {"name": "gold", "what": "Gold passes.", "status": "passed", "checked": 3, "failed": 0, "note": ""}

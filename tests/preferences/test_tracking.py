@@ -106,6 +106,7 @@ def test_preferences_are_logged_as_metrics_of_run_and_models(tracker: Tracker, i
     assert (beta["judged.llm.lost"], beta["judged.llm.won"], beta["judged.human.won"]) == (2, 0, 1)
 
 
+@pytest.mark.exhaustive
 def test_preferences_are_logged_as_mlflow_table(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("table")
     category = IssueCategory.objects.get(slug="wrong-result")
@@ -286,6 +287,7 @@ def test_worker_logs_new_preferences_and_stops_if_mlflow_is_down(
     sync_tracking()
 
 
+@pytest.mark.exhaustive
 def test_preferences_stay_pending_while_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

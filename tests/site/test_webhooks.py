@@ -265,6 +265,7 @@ def test_token_needs_the_scope_run_to_create_a_webhook(client: Client) -> None:
     assert answer.status_code == 403
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.redis
 def test_worker_delivers_webhooks(receiver: Receiver, messages: list[str]) -> None:

@@ -345,6 +345,7 @@ def test_endpoint_down_longer_than_case_seconds_makes_the_response_errored(folde
     assert [(r.status, r.error_kind) for r in Response.objects.all()] == [("errored", "http")]
 
 
+@pytest.mark.exhaustive
 def test_retries_and_waits_for_a_slot_do_not_count_as_episode_time(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         time.sleep(0.3)
@@ -730,6 +731,7 @@ def test_no_color_disables_colours_on_a_terminal(folder: Path, value: str, colou
     assert (b"\x1b[" in written) == coloured
 
 
+@pytest.mark.exhaustive
 def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
     (folder / "run.yaml").write_text(config_text("http://x/v1"))
     read, write = os.pipe()

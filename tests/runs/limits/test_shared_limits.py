@@ -39,6 +39,7 @@ def slow_capital(request: dict[str, object], number: int) -> Answer:
     return answer_capital(request)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_together_keep_to_the_limit(folder: Path) -> None:
     with endpoint(slow_capital) as server:

@@ -214,6 +214,7 @@ def test_deletion_waits_for_the_end_of_a_step(in_background: Client, http: Clien
     assert not EpisodeSession.objects.exists()
 
 
+@pytest.mark.exhaustive
 def test_site_answers_other_requests_during_32_long_steps(token: str, tmp_path: Path) -> None:
     gate, port = tmp_path / "gate", free_port()
     command = [sys.executable, "-m", "gunicorn", "tests.runs.rollouts.blocked_site", "--bind", f"127.0.0.1:{port}"]

@@ -21,7 +21,7 @@ SLUGS = sorted(
     for manifest in CATALOG.glob("*/environment.yaml")
     if (manifest.parent / "gold.jsonl").exists()  # workspaces have scripts instead, and need Docker
 )
-SLOW = {"python-functions"}  # only in the exhaustive tests; `code-repair` covers code in the default suite
+SLOW = {"code-repair", "python-functions"}  # only in the exhaustive tests; `python-semantics` also runs code
 SAMPLE_STEP = 10  # the default suite repeats every tenth answer over REST, the exhaustive tests repeat all of them
 
 

@@ -240,6 +240,7 @@ def commands_with(text: str) -> list[str]:
     return [line for line in found if text in line]
 
 
+@pytest.mark.exhaustive
 def test_box_ends_by_itself_when_it_expires(engine: WorkspaceEngine) -> None:
     handle = engine.open(spec(limits=BoxLimits(episode_s=3)))
     deadline = time.monotonic() + 30  # the box ends by itself, also if no process sweeps

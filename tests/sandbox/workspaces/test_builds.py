@@ -89,6 +89,7 @@ def test_invalid_dockerfile_is_a_failed_build(engine: DockerWorkspaces) -> None:
         engine.build(folder("LAUNCH x"), "/app", 120, allowed=True)
 
 
+@pytest.mark.exhaustive
 def test_build_beyond_its_time_is_ended(engine: DockerWorkspaces) -> None:
     context = folder("RUN echo begun; sleep 3456")
     with pytest.raises(

@@ -80,6 +80,7 @@ def manage(tmp_path: Path, variables: dict[str, str]) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.exhaustive
 def test_passwords_can_only_be_turned_off_with_a_provider(tmp_path: Path) -> None:
     refused = manage(tmp_path, {"LLMEVAL_PASSWORDS": "0"})
     assert refused.returncode != 0 and "LLMEVAL_PASSWORDS=0 needs another way to sign in" in refused.stderr

@@ -27,6 +27,7 @@ def test_new_installation_has_private_database_and_secrets(tmp_path: Path) -> No
     assert "other users" not in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_readable_installation_is_made_private_with_one_warning(tmp_path: Path) -> None:
     var, database = tmp_path / "var", tmp_path / "elsewhere.sqlite3"
     assert (

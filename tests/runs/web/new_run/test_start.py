@@ -118,6 +118,7 @@ def test_prepare_registers_demo_models(
     assert ModelEndpoint.objects.filter(name="demo", enabled=True).exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.django_db(transaction=True)
 def test_best_result_on_all_cases_is_put_into_the_catalogue(client: Client, runner: User) -> None:
     publish(CATALOG / "repair-desk")
