@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from hub.bundles.stored import open_stored_bundle
 from hub.common import wording
 from hub.common.errors import NotFound
+from hub.common.per_user import read_once
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.harnesses.base import HarnessError
 from hub.harnesses.registry import HARNESSES
@@ -22,7 +23,6 @@ CURATE = "hub.curate_environment"
 VIEW_HELD_OUT = "hub.view_held_out"
 
 _FEW = 100
-_FOREIGN = "_foreign_environment_ids"
 
 
 class VersionNotFound(NotFound):
@@ -149,14 +149,16 @@ def list_foreign_environments(user: User | AnonymousUser) -> QuerySet[Environmen
 def foreign_environments(user: User | AnonymousUser) -> list[int] | QuerySet[Environment, int]:
     """Return the ids of the environments that are hidden from *user*, for a condition `__in`.
 
-    Up to _FEW are read once for each instance of a user, as permissions are: usually there are none, and a subquery
-    costs three times as much to build and to plan as this query. More are left to a subquery.
+    Up to _FEW are read once for each instance of a user: usually there are none, and a subquery costs three times as
+    much to build and to plan as this query. More are left to a subquery.
     """
-    known: list[int] | None = getattr(user, _FOREIGN, None)
-    if known is None:
-        known = list(_foreign_ids(user)[: _FEW + 1])
-        setattr(user, _FOREIGN, known)
+    known = _few_foreign_ids(user)
     return known if len(known) <= _FEW else _foreign_ids(user)
+
+
+@read_once
+def _few_foreign_ids(user: User | AnonymousUser) -> list[int]:
+    return list(_foreign_ids(user)[: _FEW + 1])
 
 
 def _foreign_ids(user: User | AnonymousUser) -> QuerySet[Environment, int]:

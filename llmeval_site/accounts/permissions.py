@@ -5,6 +5,8 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import HttpRequest
 
+from hub.common.per_user import Viewer, read_once
+
 # Django's ModelBackend builds a query for the permissions of the user and another one for those of the groups. They
 # took a tenth of the processor time of the site and its database under benchmarks/load.py. This takes a sixth of that.
 _PERMISSIONS = """
@@ -18,7 +20,13 @@ _PERMISSIONS = """
         JOIN auth_user_groups membership ON membership.group_id = given.group_id WHERE membership.user_id = %s
     )
 """
-_CACHE = "_permissions_of_user_and_groups"
+
+
+@read_once
+def _permissions(user: Viewer) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_PERMISSIONS, [user.pk, user.pk])
+        return {f"{app}.{name}" for app, name in cursor.fetchall()}
 
 
 class PermissionBackend:
@@ -34,13 +42,7 @@ class PermissionBackend:
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: object = None) -> set[str]:
         if not isinstance(user_obj, User) or not user_obj.is_active or obj is not None:
             return set()
-        known: set[str] | None = getattr(user_obj, _CACHE, None)
-        if known is None:
-            with connection.cursor() as cursor:
-                cursor.execute(_PERMISSIONS, [user_obj.pk, user_obj.pk])
-                known = {f"{app}.{name}" for app, name in cursor.fetchall()}
-            setattr(user_obj, _CACHE, known)
-        return known
+        return _permissions(user_obj)
 
     def has_perm(self, user_obj: User | AnonymousUser, perm: str, obj: object = None) -> bool:
         """Return True, or raise PermissionDenied: the other backends would read the same permissions again."""
