@@ -159,9 +159,11 @@ class ImageBuilder:
             )
             for part in parts:
                 text = _COLOURS.sub("", str(part.get("stream") or ""))
-                log.append(text)
                 if text.startswith("Step "):
                     step = text.strip()
+                    log.clear()  # the reason of a failure is in the output of its own step
+                else:
+                    log.append(text)
                 image = (part.get("aux") or {}).get("ID", image)
                 if error := part.get("error"):
                     raise _failure(str(error), step, "".join(log))

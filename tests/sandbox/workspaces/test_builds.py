@@ -80,8 +80,10 @@ def test_failed_step_is_reported_with_its_output(engine: DockerWorkspaces) -> No
     with pytest.raises(
         BuildFailed, match=r"(?s)returned a non-zero code: 7 \(Step [^\n]*exit 7\)\n.*the reason is here"
     ) as failure:
-        engine.build(folder("RUN echo the reason is here >&2; exit 7"), "/app", 120, allowed=True)
+        steps = "RUN echo of an earlier step\nRUN echo the reason is here >&2; exit 7"
+        engine.build(folder(steps), "/app", 120, allowed=True)
     assert "\x1b" not in str(failure.value)
+    assert "earlier" not in str(failure.value)
 
 
 def test_invalid_dockerfile_is_a_failed_build(engine: DockerWorkspaces) -> None:
