@@ -8,8 +8,9 @@ cases against a local endpoint that answers after half a second:
   reviewers  decide a pair every five seconds (the page of the next pair is the answer)
   clients    read one of several REST lists and objects every two seconds, each with a token of its own
   watchers   have the page of the run in progress open, which asks for its progress every two to ten seconds
-Prints requests, errors, p50 and p95 in milliseconds for each kind, the ratio of p95 under load to p95 before, and the
-processor time of the web server. With `--reviewers 1 --clients 1 --watchers 100` that is the cost of 100 watchers.
+Prints requests, errors, p50 and p95 in milliseconds for each kind, the ratio of p95 under load to p95 before, and how
+many cores the web server, all of PostgreSQL, the worker and the simulated users took. With `--reviewers 1 --clients 1
+--watchers 100` that is the cost of 100 watchers.
 
 The web server is gunicorn with the product's settings; the users are simulated by this process, on the same machine.
 Needs redis-server, and a PostgreSQL server where a database may be created.
@@ -17,6 +18,7 @@ Needs redis-server, and a PostgreSQL server where a database may be created.
 
 import argparse
 import asyncio
+import os
 import random
 import re
 import subprocess
@@ -30,7 +32,7 @@ from statistics import quantiles
 from typing import Any, NamedTuple
 
 import httpx2 as httpx
-from processes import processor_seconds
+from processes import processor_seconds, processor_seconds_of
 from scaling import PER_WORKER, PYTHON, ROOT, Installation, free_port
 
 REVIEW_EVERY_S, ASK_EVERY_S, WATCH_EVERY_S = 5.0, 2.0, 2.0
@@ -48,12 +50,16 @@ def main() -> None:
     options = parser.parse_args()
     with Installation.start(options.postgres) as installation:
         keys = _fill(installation, options)
-        with _web(installation) as web, installation.workers(1), _run_in_progress(installation, options) as run:
+        with (
+            _web(installation) as web,
+            installation.workers(1) as workers,
+            _run_in_progress(installation, options) as run,
+        ):
             users = Users(web.address, keys, run)
             for seconds in (5, 15):  # the first requests import modules
                 one = asyncio.run(users.use(seconds=seconds, reviewers=1, clients=1, watchers=1))
             run.start()
-            before = processor_seconds(web.pid)
+            before = _processor_times(web, workers)
             many = asyncio.run(
                 users.use(
                     seconds=options.seconds,
@@ -62,7 +68,7 @@ def main() -> None:
                     watchers=options.watchers,
                 )
             )
-            used = processor_seconds(web.pid) - before
+            after = _processor_times(web, workers)
             still_running = run.in_progress()
     print(f"{options.seconds} s, {options.reviewers} reviewers, {options.clients} clients, {options.watchers} watchers")
     print(f"The run of {options.run:,} cases was {'still' if still_running else 'not'} in progress at the end.\n")
@@ -70,10 +76,22 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for kind, times in many.items():
         print(f"| {kind} | {times.row()} | {one[kind].p95:.0f} | {times.p95 / one[kind].p95:.1f} |")
-    print(f"\nThe web server used {used / options.seconds:.2f} cores.")
+    cores = (f"{name} {(after[name] - before[name]) / options.seconds:.2f}" for name in after)
+    print(f"\nCores used on average: {', '.join(cores)}.")
     for kind, times in many.items():
         for error, number in times.errors.items():
             print(f"{kind}: {number} times {error}")
+
+
+def _processor_times(web: "Web", workers: list[int]) -> dict[str, float]:
+    """Return the processor time in seconds so far of the parts that share the machine."""
+    own = os.times()
+    return {
+        "web server": processor_seconds(web.pid),
+        "PostgreSQL": processor_seconds_of("postgres"),
+        "worker": sum(map(processor_seconds, workers)),
+        "simulated users": own.user + own.system,
+    }
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------
@@ -108,8 +126,6 @@ def _fill(installation: Installation, options: argparse.Namespace) -> Keys:
 
 def fill(reviewers: int, clients: int, watchers: int, pairs: int) -> None:
     """Store the data and print the sessions and the tokens."""
-    import os
-
     sys.path.insert(0, str(ROOT))  # before this folder, which has a module `sandbox` too
     os.environ["DJANGO_SETTINGS_MODULE"] = "llmeval_site.settings"
     import django

@@ -4,6 +4,19 @@ import os
 from pathlib import Path
 
 
+def processor_seconds_of(program: str) -> float:
+    """Return the processor time of all running processes of *program*, such as postgres, in seconds."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            before, _, after = path.read_text().rpartition(")")
+        except OSError:
+            continue  # it has just ended
+        if before.partition("(")[2] == program:
+            ticks += sum(int(field) for field in after.split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def processor_seconds(pid: int) -> float:
     """Return the processor time of *pid* and its descendants, ended ones included; 0 if it is unknown."""
     processes = {}
