@@ -16,7 +16,7 @@ from hub.environments.episodes import Episode, Observation
 from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.messages import JSON
 from hub.selectors import compile_version
-from hub.teams.choice import choose_team
+from hub.teams.choice import TeamError, choose_team
 from runs.config.endpoints import endpoint_spec
 from runs.limits.team_quotas import check_spend
 from runs.models import EpisodeSession
@@ -147,22 +147,28 @@ def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:
 def choose_paying_team(
     *, user: User, version: EnvironmentVersion, roles: Mapping[str, list[str]], team: str = "", replayed: bool = False
 ) -> Team | None:
-    """Return the team whose spending quota pays for the role models; None if none does, or if they are free.
+    """Return the team whose spending quota pays for the role models; None if none does.
 
     It is the team that owns the environment or a role model, or else *team*, or else the only team of *user*, as for a
-    run. replayed: recordings reply, so that what the team has left matters only if a model is called nevertheless.
+    run. It is also returned for free models, which may get a price before the episode ends; but then it may be None
+    because *user* is in several teams and named none.
+
+    replayed: recordings reply, so that what the team has left matters only if a model is called nevertheless.
 
     Raises TeamError, QuotaExceeded, and UserError if a model has no price.
     """
     names = {name for listed in roles.values() for name in listed}
     endpoints = [endpoint for endpoint in list_usable_models(user) if endpoint.name in names] if names else []
     paid = [spec for spec in map(endpoint_spec, endpoints) if costs_money(spec)]
-    if not paid and not team:
+    if not endpoints and not team:
         return None
-    payer = choose_team(user, team, [version.environment, *endpoints])
-    if payer is None or not paid:
+    try:
+        payer = choose_team(user, team, [version.environment, *endpoints])
+    except TeamError:
+        if paid or team:
+            raise
         return None
-    if not replayed:
+    if payer is not None and paid and not replayed:
         check_spend(payer, paid, "roles")
     return payer
 

@@ -194,6 +194,24 @@ def test_free_models_and_recordings_need_no_quota(client: Client, ann: User, tea
     assert (len(server.requests), spent(team)) == (1, 0.0)
 
 
+def test_calls_count_from_when_their_model_gets_a_price(client: Client, team: Team, server: Endpoint) -> None:
+    ModelEndpoint.objects.update(price_input=0)
+    episode = start(client)
+    assert spent(team) == 0
+    ModelEndpoint.objects.update(price_input=USD * 100_000)
+    assert post(client, f"episodes/{episode}/step", message=SAID).status_code == 200
+    assert spent(team) == 2 * USD
+
+
+def test_member_of_several_teams_names_one_only_if_models_cost_money(
+    client: Client, ann: User, team: Team, server: Endpoint
+) -> None:
+    stored_team("audio", ann)
+    assert json.loads(post(client, "episodes/", **NEW).content)["errors"][0]["path"] == "team"
+    ModelEndpoint.objects.update(price_input=0)
+    start(client)
+
+
 def test_quota_needs_prices_and_token_counts(client: Client, team: Team) -> None:
     with endpoint(lambda request, number: completion("Guess.", usage={})) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
