@@ -346,6 +346,8 @@ SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
 WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "docker", ("docker", "native"))
+# Docker engines on which boxes are opened in turn; none: the engine of DOCKER_HOST.
+WORKSPACE_HOSTS = ENV.words("LLMEVAL_WORKSPACE_HOSTS")
 WORKSPACES_DIR = ENV.text(
     "LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces")
 )  # images and boxes of the native engine

@@ -23,6 +23,7 @@ from urllib3.exceptions import HTTPError  # the package requests does not wrap i
 from sandbox.connections.transports.docker import Keywords
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
 from sandbox.workspaces.base import SEED, VERIFY, BuildFailed
+from sandbox.workspaces.docker_api import connect
 
 REPOSITORY = "llmeval-workspace"
 BUILD_LABEL = "llmeval.workspace.build"
@@ -86,10 +87,12 @@ def image_name(context: Mapping[str, bytes], workdir: str) -> str:
 
 
 class ImageBuilder:
-    """Builds images on one Docker engine. `connect` returns a client that this thread may use."""
+    """Builds images on one Docker engine. `connect` returns a client of it that this thread may use."""
 
-    def __init__(self, connect: Callable[[], docker.APIClient]) -> None:
+    def __init__(self, connect: Callable[[], docker.APIClient], address: str = "") -> None:
+        """address: of the engine; "" for the one that the environment variables name."""
         self._connect = connect
+        self._address = address
 
     def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
         """Return the name of the image of *context*, which is built if the engine does not have it.
@@ -145,7 +148,7 @@ class ImageBuilder:
         image, step = "", ""
         left = max(deadline - time.monotonic(), 1.0)
         # A client of its own, so that dropping it ends the connection, and with it a build that takes too long.
-        client = docker.from_env(timeout=math.ceil(left)).api
+        client = connect(self._address, left)
         try:
             parts = client.build(
                 fileobj=content,

@@ -1,6 +1,8 @@
 """What the Docker engine of workspaces shares: labels, failures, images and limits of containers."""
 
 import contextlib
+import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -22,6 +24,15 @@ GROUP_LABEL = "llmeval.workspace.group"  # the generation of the box that a serv
 
 _COPY_S = 300.0  # for another process that copies packages
 FAILURES = (DockerException, requests.RequestException, OSError)
+
+
+def connect(address: str, timeout_s: float) -> docker.APIClient:
+    """Return a client of the Docker engine at *address*; "" for the one that the environment variables name.
+
+    For every address, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say whether TLS is used, and with which certificates.
+    """
+    environment = {**os.environ, "DOCKER_HOST": address} if address else dict(os.environ)
+    return docker.from_env(timeout=math.ceil(timeout_s), environment=environment).api
 
 
 def container_limits(spec: BoxSpec, memory_mb: int, cpus: int) -> Keywords:

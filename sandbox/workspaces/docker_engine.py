@@ -21,6 +21,7 @@ from sandbox.workspaces.docker_api import (
     FAILURES,
     LABEL,
     OWNER_LABEL,
+    connect,
     container_limits,
     image_id,
     packages_container,
@@ -71,7 +72,7 @@ def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = Non
 
 
 class DockerWorkspaces(DriverWorkspaces):
-    """Workspaces on the Docker engine that the environment variables of this process name."""
+    """Workspaces on one Docker engine."""
 
     def __init__(
         self,
@@ -81,13 +82,17 @@ class DockerWorkspaces(DriverWorkspaces):
         proxy_image: str = DEFAULT_IMAGE,
         packages_image: str = PACKAGES_IMAGE,
         prepared: int = 0,
+        address: str = "",
     ) -> None:
         """runtime: the container runtime, such as runsc; None for Docker's default.
 
         outside: the Docker network by which egress proxies reach allowed hosts; "" if boxes may reach none.
         packages_image: the image with the packages of boxes.
         prepared: how many boxes may wait for an episode.
+        address: of the engine; "" for the one that the environment variables of this process name.
         """
+        self.address = address
+        self._host = ""
         self.prepared = PreparedBoxes(prepared, lambda spec: self._open(spec, waits=True), self.close)
         self._runtime = runtime
         self._outside = outside
@@ -116,7 +121,15 @@ class DockerWorkspaces(DriverWorkspaces):
             return read_refusals(self._api, handle.generation)[after:]
 
     def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
-        return ImageBuilder(lambda: self._api).build(context, workdir, seconds, allowed=allowed)
+        builder = ImageBuilder(lambda: self._api, self.address)
+        return builder.build(context, workdir, seconds, allowed=allowed)
+
+    def host(self) -> str:
+        """Return the id of the engine, as in the handles of its boxes. Raises SandboxUnavailable."""
+        if not self._host:
+            with reported():
+                self._host = str(self._api.info()["ID"])
+        return self._host
 
     def find_packages(self) -> str:
         with reported():
@@ -216,7 +229,7 @@ class DockerWorkspaces(DriverWorkspaces):
         """Return this thread's client, because a client is not safe for several threads."""
         api: docker.APIClient | None = getattr(self._local, "api", None)
         if api is None:
-            api = self._local.api = docker.from_env(timeout=_API_TIMEOUT_S).api
+            api = self._local.api = connect(self.address, _API_TIMEOUT_S)
         return api
 
     def connect(self, handle: Handle, *, start: bool = False) -> Connection:

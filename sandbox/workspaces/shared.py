@@ -44,19 +44,26 @@ def _make_engine() -> WorkspaceEngine:
 
     from sandbox.connections.transports.docker import DEFAULT_IMAGE
     from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
+    from sandbox.workspaces.hosts import WorkspaceHosts
 
-    return DockerWorkspaces(
-        settings.SANDBOX_RUNTIME or None,
-        outside=settings.WORKSPACE_NETWORK,
-        proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
-        packages_image=settings.WORKSPACE_PACKAGES,
-        prepared=settings.WORKSPACES_PREPARED,
-    )
+    engines = [
+        DockerWorkspaces(
+            settings.SANDBOX_RUNTIME or None,
+            outside=settings.WORKSPACE_NETWORK,
+            proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
+            packages_image=settings.WORKSPACE_PACKAGES,
+            prepared=settings.WORKSPACES_PREPARED,
+            address=address,
+        )
+        for address in settings.WORKSPACE_HOSTS or [""]
+    ]
+    return WorkspaceHosts(engines) if len(engines) > 1 else engines[0]
 
 
 def has_docker() -> bool:
     """Return whether a Docker engine seems to be configured, without a connection to it."""
-    return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
+    named = settings.WORKSPACE_HOSTS or os.environ.get("DOCKER_HOST")
+    return bool(named) or Path("/var/run/docker.sock").exists()
 
 
 def has_workspaces() -> bool:

@@ -12,7 +12,7 @@ from hub.benchmarks.harbor.task_files import files_below, get_table, read_file
 from hub.benchmarks.harbor.unsupported import find_unsupported, is_built_from_root
 from hub.common.errors import UserError
 
-_RESERVED = ("/", "/tmp", "/root", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev")  # noqa: S108
+_RESERVED = ("/", "/tmp", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev")  # noqa: S108
 _MAX_DISK_MB = 2048  # of the work folder, which is in memory
 _HIDDEN = ("tests", "solution", "task.toml", "instruction.md")
 

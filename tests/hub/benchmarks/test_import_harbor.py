@@ -204,9 +204,16 @@ def test_tool_of_uvx_is_installed_unless_an_option_names_its_package() -> None:
 
 
 @pytest.mark.docker
-def test_imported_task_is_built_and_its_solution_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workdir", ["/app", "/root"])
+def test_imported_task_is_built_and_its_solution_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workdir: str
+) -> None:
     monkeypatch.setattr(settings, "WORKSPACE_BUILDS", True)
-    found = find_tasks(write_task(tmp_path / "double it", containers.image()))
+    task = write_task(tmp_path / "double it", containers.image())
+    for name in ("environment/Dockerfile", "tests/check.py", "solution/solve.sh"):
+        file = task / name
+        file.write_text(file.read_text().replace("/app", workdir))
+    found = find_tasks(task)
     folder = tmp_path / "bundle"
     folder.mkdir()
     write_bundle(found, folder, slug="imported", version="1.0.0")
