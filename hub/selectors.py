@@ -9,7 +9,6 @@ from django.db.models import Q, QuerySet
 from hub.bundles.stored import open_stored_bundle
 from hub.common import wording
 from hub.common.errors import NotFound
-from hub.common.per_user import read_once
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.harnesses.base import HarnessError
 from hub.harnesses.registry import HARNESSES
@@ -17,6 +16,7 @@ from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Tool
+from hub.teams.per_user import read_once
 from hub.teams.visibility import visible_to
 
 CURATE = "hub.curate_environment"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from hub.common.per_user import Viewer, read_once
 from hub.models import Team, TeamOwned
+from hub.teams.per_user import Viewer, read_once
 
 # Nearly every request needs it. Built by Django, the query took six times the processor time of the site.
 _TEAMS_BY_MEMBERSHIP = """

@@ -5,7 +5,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import HttpRequest
 
-from hub.common.per_user import Viewer, read_once
+from hub.teams.per_user import Viewer, read_once
 
 # Django's ModelBackend builds a query for the permissions of the user and another one for those of the groups. They
 # took a tenth of the processor time of the site and its database under benchmarks/load.py. This takes a sixth of that.

@@ -1,5 +1,6 @@
 """Episodes over REST whose box is lost, and the snapshots that they leave."""
 
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from llmeval_site.tasks import close_workspaces
 from runs.models import EpisodeSession
 from runs.rollouts.snapshots import remove_unneeded_snapshots, rollout_folder
 from sandbox.errors import SandboxUnavailable
+from sandbox.workspaces import shared
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.runs.workspaces import DONE, bash, import_journal, remove_box, snapshot_folders
+from tests.sandbox.second_docker import second_docker
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker]
 
@@ -139,3 +142,22 @@ def test_snapshots_without_an_episode_are_removed_by_the_sweep_and_by_prune(sett
     assert len(list(snapshot_folders())) == 2
     call_command("prune", "--rollouts")
     assert list(snapshot_folders()) == []
+
+
+@pytest.mark.exhaustive
+def test_episodes_are_spread_over_hosts_and_continue_when_one_stops(
+    api: APIClient, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with second_docker(Path(tempfile.mkdtemp(prefix="llmeval-docker-", dir="/tmp"))) as second:
+        settings.WORKSPACE_HOSTS = ["unix:///var/run/docker.sock", second.address]
+        monkeypatch.setattr(shared, "_engine", None)
+        import_journal(tmp_path)
+        episodes = [begin(api) for _ in range(2)]
+        assert len({world(episode)["box"]["host"] for episode in episodes}) == 2
+        for turn, line in enumerate(("one", "two", "three")):
+            for episode in episodes:
+                assert step(api, episode, turn, bash(f"echo {line} >> log")).status_code == 200
+        second.stop()
+        for episode in episodes:
+            assert text_of(step(api, episode, 3, bash("cat log"))).startswith("one\ntwo\nthree")
+            assert step(api, episode, 4, DONE).json()["reward"] == 1.0
