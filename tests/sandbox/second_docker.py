@@ -1,5 +1,6 @@
 """A second Docker engine on this machine, as on another host: with its own id, images and containers."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -60,8 +61,8 @@ class SecondDocker:
 @contextmanager
 def second_docker(folder: Path) -> Iterator[SecondDocker]:
     """Run a second engine with the image of the tests. Its files are in *folder*, which must have a short path."""
-    if shutil.which("dockerd") is None:
-        unavailable("docker", "there is no dockerd on this machine")
+    if shutil.which("dockerd") is None or os.geteuid() != 0:
+        unavailable("docker", "a second engine needs dockerd on this machine, and root")
     first, second = containers.daemon(), SecondDocker(folder)
     second.start()
     try:
