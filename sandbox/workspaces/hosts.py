@@ -4,7 +4,7 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TypeVar
 
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
@@ -115,12 +115,12 @@ class WorkspaceHosts(WorkspaceEngine):
 
     def _engine_of(self, handle: Handle) -> DockerWorkspaces:
         """Return the engine of a box. Raises WorkspaceLost if it cannot be reached or is not one of them."""
-        for engine in self._engines:
+        for engine in self._reachable_first(self._engines):
             try:
                 if engine.host() == handle.host:
                     return engine
             except SandboxUnavailable as error:
-                logger.warning("a host of workspaces cannot be used: %s", error)
+                self._avoid(engine, error)  # so that not every call of other boxes waits for it
         raise WorkspaceLost(
             "The host of the workspace cannot be reached or is not in LLMEVAL_WORKSPACE_HOSTS any more."
         )
@@ -154,13 +154,15 @@ class WorkspaceHosts(WorkspaceEngine):
         assert failure is not None
         raise failure
 
-    def _in_turn(self) -> Iterator[DockerWorkspaces]:
-        """Yield all engines, beginning with the next one. Those that could not be reached come last."""
+    def _in_turn(self) -> list[DockerWorkspaces]:
+        """Return all engines, beginning with the next one. Those that could not be reached come last."""
         first = next(self._turn) % len(self._engines)
-        engines = self._engines[first:] + self._engines[:first]
-        now = time.monotonic()
-        yield from sorted(engines, key=lambda engine: self._avoided.get(engine, 0.0) > now)
+        return self._reachable_first(self._engines[first:] + self._engines[:first])
 
-    def _avoid(self, engine: DockerWorkspaces, error: SandboxUnreachable) -> None:
+    def _reachable_first(self, engines: list[DockerWorkspaces]) -> list[DockerWorkspaces]:
+        now = time.monotonic()
+        return sorted(engines, key=lambda engine: self._avoided.get(engine, 0.0) > now)
+
+    def _avoid(self, engine: DockerWorkspaces, error: SandboxUnavailable) -> None:
         logger.warning("a host of workspaces gets no boxes for %d s: %s", _AVOID_S, error)
         self._avoided[engine] = time.monotonic() + _AVOID_S

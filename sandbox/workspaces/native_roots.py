@@ -16,7 +16,7 @@ import docker
 
 from sandbox.connections.transports.local import interpreter
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
-from sandbox.workspaces.docker_api import image_id, reported
+from sandbox.workspaces.docker_api import connect, image_id, reported
 
 _API_TIMEOUT_S = 60
 _EXTRACT_S = 900
@@ -113,7 +113,7 @@ class RootCache:
 
 @contextmanager
 def _docker_api() -> Iterator[docker.APIClient]:
-    api = docker.from_env(timeout=_API_TIMEOUT_S).api
+    api = connect("", _API_TIMEOUT_S)
     try:
         yield api
     finally:
