@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def processor_seconds_of(program: str) -> float:
-    """Return the processor time of all running processes of *program*, such as postgres, in seconds."""
+    """Return the processor time of all processes of *program*, such as postgres, and their ended children, in seconds."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -13,7 +13,7 @@ def processor_seconds_of(program: str) -> float:
         except OSError:
             continue  # it has just ended
         if before.partition("(")[2] == program:
-            ticks += sum(int(field) for field in after.split()[11:13])
+            ticks += sum(int(field) for field in after.split()[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
@@ -33,7 +33,7 @@ from runs.selectors import (
 # Columns that lists can be sorted by: name in the query string -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
 RESPONSE_COLUMNS = {
-    "case": "case_name",
+    "case": "case__external_id",
     "status": "status",
     "model": "run_model__label",
     "environment": "run_environment__version__environment__slug",
@@ -193,11 +193,17 @@ def list_responses(run: Run) -> QuerySet[Response]:
     first = Response.objects.filter(run_environment=OuterRef("pk")).order_by("id").values("id")[:1]
     found = dict(run.environments.order_by().annotate(first=Subquery(first)).values_list("pk", "first"))
     lowest = min((pk for pk in found.values() if pk is not None), default=0)
+    environments = RunEnvironment.objects.select_related("version__environment").defer(
+        "version__manifest", "version__readme"
+    )
+    # Related rows are not joined: PostgreSQL expects one response of a run that has just begun, joins all that there
+    # are, and sorts them for one page. That took 27 ms for 3,000 responses.
+    case_name = Case.objects.filter(pk=OuterRef("case")).order_by().values("external_id")
     return (
         Response.objects.filter(run_environment__in=list(found), id__gte=lowest)
-        .select_related("run_model", "run_environment__version__environment")
-        .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme")
-        .annotate(case_name=F("case__external_id"))
+        .prefetch_related("run_model", Prefetch("run_environment", environments))
+        .defer(*DEFERRED_FIELDS)
+        .annotate(case_name=Subquery(case_name))
         .order_by("id")
     )
 
