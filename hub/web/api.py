@@ -173,9 +173,10 @@ class Environments(ListAPIView[Environment]):
     parser_classes = [MultiPartParser, ZipParser]
 
     def get_queryset(self) -> QuerySet[Environment]:
-        return queries.filter_environments(
+        found = queries.filter_environments(
             self.request.user, **CatalogueForm(self.request.query_params, user=self.request.user).values()
         )
+        return found.defer("latest__manifest", "latest__readme", "latest__certificate")
 
     @extend_schema(operation_id="environments_list", parameters=_WORDS)
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:
