@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def processor_seconds_of(program: str) -> float:
-    """Return the processor time of all processes of *program*, such as postgres, and their ended children, in seconds."""
+    """Return the seconds of all processes of *program*, such as postgres, and of their ended children."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -62,7 +62,9 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             "charts": result_charts(cells),
             "environments": _environments(cells),
             "leads": _leads(cells),
-            "slices": [table for part in _parts(cells) if part.pk not in hidden for table in _slices(run, part)],
+            "slices": [
+                table for item in _run_environments(cells) if item.pk not in hidden for table in _slices(run, item)
+            ],
             "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [formats.clean(note) for note in warnings(run, cells)],
@@ -159,17 +161,17 @@ def _leads(cells: list[CellResult]) -> list[dict[str, str]]:
     ]
 
 
-def _parts(cells: list[CellResult]) -> list[RunEnvironment]:
+def _run_environments(cells: list[CellResult]) -> list[RunEnvironment]:
     return list({cell.run_environment.pk: cell.run_environment for cell in cells}.values())
 
 
-def _slices(run: Run, part: RunEnvironment) -> list[dict[str, object]]:
+def _slices(run: Run, run_environment: RunEnvironment) -> list[dict[str, object]]:
     """Return tables of accuracies by the metadata keys with the fewest values."""
-    values = case_values(part)
+    values = case_values(run_environment)
     models = models_under_test(run)
     return [
         {
-            "environment": formats.clean(part.version.environment.slug),
+            "environment": formats.clean(run_environment.version.environment.slug),
             "key": formats.clean(key),
             "models": [formats.clean(model.label) for model in models],
             "rows": [
@@ -181,7 +183,7 @@ def _slices(run: Run, part: RunEnvironment) -> list[dict[str, object]]:
                         for found in item.estimates
                     ],
                 }
-                for item in slice_results(run, part, models, values[key])
+                for item in slice_results(run, run_environment, models, values[key])
             ],
         }
         for key in [key for key, count in label_counts(values).items() if count <= SLICES][:SLICE_KEYS]

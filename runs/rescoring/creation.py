@@ -52,8 +52,8 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     if run.status not in ENDED:
         raise RescoreError(f"Run {run.pk} is {run.get_status_display()}. Wait until it has ended, or cancel it.")
     left_out: Counter[str] = Counter()
-    parts = run.environments.select_related("version__environment__latest").order_by("position")
-    environments = [found for part in parts if (found := _environment(part, left_out)) is not None]
+    stored = run.environments.select_related("version__environment__latest").order_by("position")
+    environments = [found for item in stored if (found := _environment(item, left_out)) is not None]
     if not environments:
         reasons = "; ".join(f"{count:,} responses: {reason}" for reason, count in left_out.items())
         raise RescoreError(f"Run {run.pk} has no response that can be scored again. {reasons}".strip())
@@ -78,11 +78,11 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     return Rescoring(run=created, config=resolved.config, left_out=dict(left_out))
 
 
-def _environment(part: RunEnvironment, left_out: Counter[str]) -> dict[str, JSON] | None:
-    """Return the entry of the config for the current version of *part*, or None if no case of it can be replayed."""
-    version = part.version.environment.latest or part.version
+def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dict[str, JSON] | None:
+    """Return the entry of the config for the current version, or None if no case can be replayed."""
+    version = run_environment.version.environment.latest or run_environment.version
     answered = (
-        Response.objects.filter(run_environment=part)
+        Response.objects.filter(run_environment=run_environment)
         .order_by("case__position")
         .values_list("case__external_id", "case__input_digest")
     )

@@ -32,26 +32,26 @@ class GridCell:
         return f"{self.passed}/{self.attempts}"
 
 
-def grid_cases(part: RunEnvironment, *, share: str = "") -> QuerySet[Case]:
-    """Return the cases that have a response in *part*, with `share`, the share of scored responses that passed.
+def grid_cases(run_environment: RunEnvironment, *, share: str = "") -> QuerySet[Case]:
+    """Return the cases that have a response in *run_environment*. `share` is the share of the scored ones that passed.
 
     share: none, some or all: only cases that no, some or all scored responses passed.
     """
-    responses = Response.objects.filter(run_environment=part, case_id=OuterRef("pk"))
+    responses = Response.objects.filter(run_environment=run_environment, case_id=OuterRef("pk"))
     passed = Choice(When(status=Response.Status.PASSED, then=Value(1.0)), default=Value(0.0), output_field=FloatField())
     scored = responses.filter(status__in=_SCORED).order_by().values("case_id")
-    cases = Case.objects.filter(Exists(responses), version_id=part.version_id)
+    cases = Case.objects.filter(Exists(responses), version_id=run_environment.version_id)
     cases = cases.annotate(share=Subquery(scored.annotate(mean=Avg(passed)).values("mean"), output_field=FloatField()))
     conditions = {"none": Q(share=0.0), "some": Q(share__gt=0.0, share__lt=1.0), "all": Q(share=1.0)}
     return cases.filter(conditions[share]) if share else cases
 
 
 def grid_rows(
-    part: RunEnvironment, models: Sequence[RunModel], cases: Sequence[Case]
+    run_environment: RunEnvironment, models: Sequence[RunModel], cases: Sequence[Case]
 ) -> list[tuple[Case, list[GridCell]]]:
     """Return each case with one cell for each model, in their orders."""
     found: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
-    rows = Response.objects.filter(run_environment=part, case__in=cases).order_by("attempt")
+    rows = Response.objects.filter(run_environment=run_environment, case__in=cases).order_by("attempt")
     for pk, case, model, status in rows.values_list("pk", "case_id", "run_model_id", "status"):
         found[case, model].append((pk, status))
     return [(case, [_cell(found[case.pk, model.pk]) for model in models]) for case in cases]

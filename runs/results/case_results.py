@@ -56,11 +56,11 @@ class _Row(NamedTuple):
     wrong: str
 
 
-def aggregate_cases(run: Run, part: RunEnvironment, model: RunModel) -> CaseResults:
+def aggregate_cases(run: Run, run_environment: RunEnvironment, model: RunModel) -> CaseResults:
     """Compute the results by case from the responses of one cell."""
-    clusters = case_clusters(part)
-    found = CaseResults(quarantined=sorted(quarantined_cases(run, part)))
-    for case, rows in groupby(_rows(part, model), key=lambda row: row.case):
+    clusters = case_clusters(run_environment)
+    found = CaseResults(quarantined=sorted(quarantined_cases(run, run_environment)))
+    for case, rows in groupby(_rows(run_environment, model), key=lambda row: row.case):
         attempts = list(rows)
         passed = sum(row.status == Response.Status.PASSED for row in attempts)
         failed = sum(row.status == Response.Status.FAILED for row in attempts)
@@ -76,10 +76,12 @@ def aggregate_cases(run: Run, part: RunEnvironment, model: RunModel) -> CaseResu
     return found
 
 
-def _rows(part: RunEnvironment, model: RunModel) -> Iterator[_Row]:
+def _rows(run_environment: RunEnvironment, model: RunModel) -> Iterator[_Row]:
     # The database computes the digests, because texts may be long.
     failed = When(status=Response.Status.FAILED, then=digest_of("text"))
-    rows = cell_responses(part, model).annotate(wrong=Choice(failed, default=Value(""), output_field=TextField()))
+    rows = cell_responses(run_environment, model).annotate(
+        wrong=Choice(failed, default=Value(""), output_field=TextField())
+    )
     columns = ("case_id", "status", "cost_usd", "role_cost_usd", "latency_ms", "wrong")
     return map(_Row._make, rows.values_list(*columns).iterator(chunk_size=2000))
 

@@ -18,12 +18,16 @@ def select_cases(run: Run, environment: str, *, by: str = "", value: str = "", s
     """
     if not by and not solved:
         return None
-    part = run.environments.filter(version__environment__slug=environment).first()
-    if part is None:
+    run_environment = run.environments.filter(version__environment__slug=environment).first()
+    if run_environment is None:
         raise UnknownSlice("Select an environment of the run to export a part of its cases.", "environment")
-    rows = grid_cases(part, share=solved) if solved else Case.objects.filter(version_id=part.version_id)
+    rows = (
+        grid_cases(run_environment, share=solved)
+        if solved
+        else Case.objects.filter(version_id=run_environment.version_id)
+    )
     if by:
-        values = case_values(part).get(by, {})
+        values = case_values(run_environment).get(by, {})
         if value not in values:
             raise UnknownSlice(f"No case of {environment} has {by}: {value} in its metadata.", "value")
         rows = rows.filter(pk__in=values[value])

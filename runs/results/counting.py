@@ -8,12 +8,12 @@ from hub.models import Case, CaseDefect
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 
-def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
+def quarantined_cases(run: Run, run_environment: RunEnvironment) -> frozenset[int]:
     """Return the ids of the selected cases that a curator had found wrong when *run* started."""
-    return defective_cases(part, before=run.started_at or run.created_at)
+    return defective_cases(run_environment, before=run.started_at or run.created_at)
 
 
-def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> frozenset[int]:
+def defective_cases(run_environment: RunEnvironment, *, before: datetime | None = None) -> frozenset[int]:
     """Return the ids of the selected cases that a curator has found wrong, until now or until *before*.
 
     Reports use the state at the run's start, so that published figures do not change. Training data uses the present
@@ -21,27 +21,29 @@ def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> 
     """
     until = {} if before is None else {"resolved_at__lte": before}
     wrong = Case.objects.filter(
-        version_id=part.version_id,
+        version_id=run_environment.version_id,
         pk__in=CaseDefect.objects.filter(
-            status=CaseDefect.Status.ACCEPTED, case__version_id=part.version_id, **until
+            status=CaseDefect.Status.ACCEPTED, case__version_id=run_environment.version_id, **until
         ).values("case_id"),
     )
-    if part.case_positions is None:
-        wrong = wrong.filter(position__lt=part.case_count)
+    if run_environment.case_positions is None:
+        wrong = wrong.filter(position__lt=run_environment.case_count)
     found = dict(wrong.values_list("pk", "position"))
-    chosen = None if part.case_positions is None else set(part.case_positions)
+    chosen = None if run_environment.case_positions is None else set(run_environment.case_positions)
     return frozenset(pk for pk, position in found.items() if chosen is None or position in chosen)
 
 
-def case_clusters(part: RunEnvironment) -> dict[int, str]:
+def case_clusters(run_environment: RunEnvironment) -> dict[int, str]:
     """Return case id -> cluster if the dataset has a column or a metadata key `cluster`; else nothing."""
-    named = Case.objects.filter(version_id=part.version_id).filter(
+    named = Case.objects.filter(version_id=run_environment.version_id).filter(
         Q(data__metadata__cluster__isnull=False) | Q(data__row__cluster__isnull=False)
     )
     rows = named.order_by().values_list("pk", "data__metadata__cluster", "data__row__cluster").iterator(chunk_size=2000)
     return {pk: str(row if metadata is None else metadata) for pk, metadata, row in rows}
 
 
-def cell_responses(part: RunEnvironment, model: RunModel) -> QuerySet[Response]:
+def cell_responses(run_environment: RunEnvironment, model: RunModel) -> QuerySet[Response]:
     """Return the responses of one cell, in the order of the unique index, so that no database sorts them."""
-    return Response.objects.filter(run_environment=part, run_model=model).order_by("run_model_id", "case_id", "attempt")
+    return Response.objects.filter(run_environment=run_environment, run_model=model).order_by(
+        "run_model_id", "case_id", "attempt"
+    )

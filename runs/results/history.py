@@ -132,8 +132,8 @@ def results_before(user: Viewer, runs: Iterable[Run]) -> dict[tuple[int, int], P
     )
     shown = current_rows().filter(run__in=runs).order_by().annotate(before=Subquery(earlier.values("pk")[:1]))
     before = {
-        (part, model): pk
-        for part, model, pk in shown.values_list("run_environment", "run_model", "before")
+        (run_environment, model): pk
+        for run_environment, model, pk in shown.values_list("run_environment", "run_model", "before")
         if pk is not None
     }
     rows = {row.pk: row for row in _past_rows(user).filter(pk__in=set(before.values()))}

@@ -42,22 +42,22 @@ def get_results_of(runs: Iterable[Run]) -> dict[int, list[CellResult]]:
 
 
 def get_cases(
-    run: Run, parts: Collection[RunEnvironment], models: Collection[RunModel]
+    run: Run, run_environments: Collection[RunEnvironment], models: Collection[RunModel]
 ) -> dict[tuple[int, int], CaseResults]:
     """Return the results by case of each of the cells, by the ids of its RunEnvironment and RunModel.
 
     They are stored with the other results, and read with one query.
     """
     if run.status not in ENDED or run.finished_at is None:
-        return {(part.pk, model.pk): aggregate_cases(run, part, model) for part in parts for model in models}
-    rows = RunResult.objects.filter(run_environment__in=parts, run_model__in=models)
+        return {(item.pk, model.pk): aggregate_cases(run, item, model) for item in run_environments for model in models}
+    rows = RunResult.objects.filter(run_environment__in=run_environments, run_model__in=models)
     current = rows.filter(revision=REVISION, run_finished_at=run.finished_at).order_by()
     columns = ("run_environment_id", "run_model_id", "cases")
     found = list(current.values_list(*columns))
-    if len(found) < len(parts) * len(models):
+    if len(found) < len(run_environments) * len(models):
         store_results(run)
         found = list(current.values_list(*columns))
-    return {(part, model): CaseResults.from_json(cases) for part, model, cases in found}
+    return {(run_environment, model): CaseResults.from_json(cases) for run_environment, model, cases in found}
 
 
 def store_results(run: Run) -> list[CellResult]:

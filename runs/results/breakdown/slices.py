@@ -25,15 +25,15 @@ class Slice:
     estimates: list[Estimate]
 
 
-def case_values(part: RunEnvironment) -> CaseValues:
+def case_values(run_environment: RunEnvironment) -> CaseValues:
     """Return the evaluated cases by key and value of their metadata; a list has several values, as tags have.
 
     Only keys that group the cases are returned: those with at least two values, or one that not all cases have.
     """
-    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
-    chosen = None if part.case_positions is None else set(part.case_positions)
+    cases = Case.objects.filter(version_id=run_environment.version_id).order_by("position")
+    chosen = None if run_environment.case_positions is None else set(run_environment.case_positions)
     if chosen is None:
-        cases = cases.filter(position__lt=part.case_count)
+        cases = cases.filter(position__lt=run_environment.case_count)
     found: CaseValues = {}
     too_many: set[str] = set()
     count = 0
@@ -70,12 +70,12 @@ def _is_plain(item: object) -> bool:
 
 
 def slice_results(
-    run: Run, part: RunEnvironment, models: Sequence[RunModel], values: dict[str, list[int]]
+    run: Run, run_environment: RunEnvironment, models: Sequence[RunModel], values: dict[str, list[int]]
 ) -> list[Slice]:
     """Return the accuracy of *models* for each of *values*, with the intervals of accuracies."""
-    quarantined = quarantined_cases(run, part)
-    clusters = case_clusters(part)
-    means = _case_means(part)
+    quarantined = quarantined_cases(run, run_environment)
+    clusters = case_clusters(run_environment)
+    means = _case_means(run_environment)
     slices = []
     for value, cases in values.items():
         counted = [case for case in cases if case not in quarantined]
@@ -88,10 +88,10 @@ def slice_results(
     return slices
 
 
-def _case_means(part: RunEnvironment) -> dict[int, dict[int, float]]:
+def _case_means(run_environment: RunEnvironment) -> dict[int, dict[int, float]]:
     """Return the share of scored attempts that passed, by model and case."""
     scored = Response.objects.filter(
-        run_environment=part, status__in=(Response.Status.PASSED, Response.Status.FAILED)
+        run_environment=run_environment, status__in=(Response.Status.PASSED, Response.Status.FAILED)
     ).order_by()
     passed = Count("id", filter=Q(status=Response.Status.PASSED))
     rows = scored.values_list("run_model_id", "case_id").annotate(passed=passed, scored=Count("id"))

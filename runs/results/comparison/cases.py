@@ -57,18 +57,20 @@ class CaseLoader:
         self._sides: dict[tuple[int, int], Side] = {}
         self._names: dict[int, VersionCases] = {}
 
-    def load(self, run: Run, parts: Sequence[RunEnvironment], models: Sequence[RunModel]) -> None:
+    def load(self, run: Run, run_environments: Sequence[RunEnvironment], models: Sequence[RunModel]) -> None:
         """Read several cells of *run* with one query."""
-        missing = [model for model in models if any((part.pk, model.pk) not in self._sides for part in parts)]
+        missing = [
+            model for model in models if any((item.pk, model.pk) not in self._sides for item in run_environments)
+        ]
         if not missing:
             return
-        versions = {part.pk: part.version_id for part in parts}
-        for (part, model), cases in get_cases(run, parts, missing).items():
-            self._sides[part, model] = Side(versions[part], cases, self)
+        versions = {item.pk: item.version_id for item in run_environments}
+        for (run_environment, model), cases in get_cases(run, run_environments, missing).items():
+            self._sides[run_environment, model] = Side(versions[run_environment], cases, self)
 
-    def side(self, run: Run, part: RunEnvironment, model: RunModel) -> Side:
-        self.load(run, [part], [model])
-        return self._sides[part.pk, model.pk]
+    def side(self, run: Run, run_environment: RunEnvironment, model: RunModel) -> Side:
+        self.load(run, [run_environment], [model])
+        return self._sides[run_environment.pk, model.pk]
 
     def names(self, version: int) -> VersionCases:
         if version not in self._names:

@@ -34,8 +34,8 @@ class Flip:
 def list_flips(cells: ComparedCells) -> dict[str, Flip]:
     """Return the flips by case id. Cases are matched by id, also if their input or scoring differs."""
     loader = CaseLoader()
-    side_a = loader.side(cells.run_a, cells.part_a, cells.model_a)
-    side_b = loader.side(cells.run_b, cells.part_b, cells.model_b)
+    side_a = loader.side(cells.run_a, cells.environment_a, cells.model_a)
+    side_b = loader.side(cells.run_b, cells.environment_b, cells.model_b)
     ids = side_a.names.ids
     flips = {}
     for match in match_cases(side_a, side_b):

@@ -9,14 +9,14 @@ from runs.results.statistics.paired import PairedDifference
 
 
 def environment_notes(
-    part_a: RunEnvironment, part_b: RunEnvironment, paired: PairedDifference, left_out: Counter[str]
+    environment_a: RunEnvironment, environment_b: RunEnvironment, paired: PairedDifference, left_out: Counter[str]
 ) -> list[str]:
     """Return sentences about one environment: differing versions, and cases left out by reason."""
     notes = []
-    if part_a.version.digest != part_b.version.digest:
+    if environment_a.version.digest != environment_b.version.digest:
         notes.append(
-            f"The runs are of {part_a.version} and {part_b.version}, whose content differs. Only the cases with equal "
-            f"input and scoring are compared: {paired.n:,}."
+            f"The runs are of {environment_a.version} and {environment_b.version}, whose content differs. Only the "
+            f"cases with equal input and scoring are compared: {paired.n:,}."
         )
     if left_out[OTHER_INPUT]:
         notes.append(
@@ -44,12 +44,12 @@ def _left_out(number: int) -> str:
 
 
 def run_notes(
-    run_a: Run, run_b: Run, parts_a: dict[str, RunEnvironment], parts_b: dict[str, RunEnvironment]
+    run_a: Run, run_b: Run, environments_a: dict[str, RunEnvironment], environments_b: dict[str, RunEnvironment]
 ) -> list[str]:
     """Return sentences about the two runs: environments of only one, attempts, runs in progress."""
     notes = []
-    alone = [f"{slug} (A only)" for slug in parts_a if slug not in parts_b]
-    alone += [f"{slug} (B only)" for slug in parts_b if slug not in parts_a]
+    alone = [f"{slug} (A only)" for slug in environments_a if slug not in environments_b]
+    alone += [f"{slug} (B only)" for slug in environments_b if slug not in environments_a]
     if alone:
         notes.append(f"Not compared, because only one run has them: {', '.join(alone)}.")
     if run_a.attempts != run_b.attempts:

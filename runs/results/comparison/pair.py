@@ -137,20 +137,23 @@ def compare(
     """
     loader = loader or CaseLoader()
     pairs = _model_pairs(run_a, run_b, model_a, model_b)
-    parts_a, parts_b = _parts(run_a), _parts(run_b)
-    shared = [slug for slug in parts_a if slug in parts_b]
+    environments_a, environments_b = _run_environments(run_a), _run_environments(run_b)
+    shared = [slug for slug in environments_a if slug in environments_b]
     if not shared:
         raise ComparisonError(
-            f"The runs have no environment in common: run {run_a.pk} has {', '.join(parts_a)}, "
-            f"run {run_b.pk} has {', '.join(parts_b)}."
+            f"The runs have no environment in common: run {run_a.pk} has {', '.join(environments_a)}, "
+            f"run {run_b.pk} has {', '.join(environments_b)}."
         )
-    loader.load(run_a, [parts_a[slug] for slug in shared], [a for a, _ in pairs])
-    loader.load(run_b, [parts_b[slug] for slug in shared], [b for _, b in pairs])
+    loader.load(run_a, [environments_a[slug] for slug in shared], [a for a, _ in pairs])
+    loader.load(run_b, [environments_b[slug] for slug in shared], [b for _, b in pairs])
     models = []
     for a, b in pairs:
-        found = [_compare_environment(run_a, run_b, parts_a[slug], parts_b[slug], a, b, loader) for slug in shared]
+        found = [
+            _compare_environment(run_a, run_b, environments_a[slug], environments_b[slug], a, b, loader)
+            for slug in shared
+        ]
         models.append(ModelComparison(model_a=a.label, model_b=b.label, environments=found))
-    notes = run_notes(run_a, run_b, parts_a, parts_b)
+    notes = run_notes(run_a, run_b, environments_a, environments_b)
     return adjust_all([Comparison(run_a=run_a, run_b=run_b, models=models, notes=notes)])[0]
 
 
@@ -181,8 +184,8 @@ class ComparedCells:
 
     run_a: Run
     run_b: Run
-    part_a: RunEnvironment
-    part_b: RunEnvironment
+    environment_a: RunEnvironment
+    environment_b: RunEnvironment
     model_a: RunModel
     model_b: RunModel
 
@@ -194,8 +197,8 @@ def find_cells(run_a: Run, run_b: Run, *, model_a: str, model_b: str, environmen
         raise ComparisonError(
             f"Several models are in both runs; choose one of {', '.join(a.label for a, _ in pairs)}.", "model_a"
         )
-    parts_a, parts_b = _parts(run_a), _parts(run_b)
-    shared = [slug for slug in parts_a if slug in parts_b]
+    environments_a, environments_b = _run_environments(run_a), _run_environments(run_b)
+    shared = [slug for slug in environments_a if slug in environments_b]
     if environment not in shared:
         raise ComparisonError(
             f"The runs do not both have an environment {environment!r}; "
@@ -205,8 +208,8 @@ def find_cells(run_a: Run, run_b: Run, *, model_a: str, model_b: str, environmen
     return ComparedCells(
         run_a=run_a,
         run_b=run_b,
-        part_a=parts_a[environment],
-        part_b=parts_b[environment],
+        environment_a=environments_a[environment],
+        environment_b=environments_b[environment],
         model_a=pairs[0][0],
         model_b=pairs[0][1],
     )
@@ -222,9 +225,9 @@ def _named(run: Run, models: dict[str, RunModel], label: str | None) -> RunModel
     return models[label]
 
 
-def _parts(run: Run) -> dict[str, RunEnvironment]:
-    parts = run.environments.select_related("version__environment").order_by("position")
-    return {part.version.environment.slug: part for part in parts}
+def _run_environments(run: Run) -> dict[str, RunEnvironment]:
+    stored = run.environments.select_related("version__environment").order_by("position")
+    return {item.version.environment.slug: item for item in stored}
 
 
 # ---- one environment -------------------------------------------------------------------------------------------------
@@ -233,13 +236,13 @@ def _parts(run: Run) -> dict[str, RunEnvironment]:
 def _compare_environment(
     run_a: Run,
     run_b: Run,
-    part_a: RunEnvironment,
-    part_b: RunEnvironment,
+    environment_a: RunEnvironment,
+    environment_b: RunEnvironment,
     a: RunModel,
     b: RunModel,
     loader: CaseLoader,
 ) -> EnvironmentComparison:
-    side_a, side_b = loader.side(run_a, part_a, a), loader.side(run_b, part_b, b)
+    side_a, side_b = loader.side(run_a, environment_a, a), loader.side(run_b, environment_b, b)
     left_out: Counter[str] = Counter()
     rows_a: list[int] = []  # of the cases that are compared
     rows_b: list[int] = []
@@ -261,9 +264,9 @@ def _compare_environment(
     better_a = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x > y]
     better_b = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x < y]
     return EnvironmentComparison(
-        slug=part_a.version.environment.slug,
-        version_a=str(part_a.version),
-        version_b=str(part_b.version),
+        slug=environment_a.version.environment.slug,
+        version_a=str(environment_a.version),
+        version_b=str(environment_b.version),
         paired=paired,
         cost=_amounts(*cost, grouped),
         latency=_amounts(*latency, grouped),
@@ -271,7 +274,7 @@ def _compare_environment(
         better_a=_ids(side_a, better_a),
         better_b=_ids(side_a, better_b),
         left_out={reason: count for reason, count in left_out.items() if count},
-        notes=environment_notes(part_a, part_b, paired, left_out),
+        notes=environment_notes(environment_a, environment_b, paired, left_out),
     )
 
 

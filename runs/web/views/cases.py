@@ -25,26 +25,26 @@ GRID_COLUMNS = {"case": "external_id", "solved": "share"}
 @require_safe
 def grid(request: HttpRequest, pk: int) -> HttpResponse:
     """Show which models passed which cases, of `?environment=`; filtered by `?solved=`, sorted by `?sort=`."""
-    run, parts = _run_with_environments(request, pk)
-    form = GridFilter(request.GET, slugs=[_slug(part) for part in parts])
+    run, run_environments = _run_with_environments(request, pk)
+    form = GridFilter(request.GET, slugs=[_slug(item) for item in run_environments])
     chosen = form.chosen
-    part = _chosen_part(parts, chosen["environment"])
+    run_environment = _chosen_environment(run_environments, chosen["environment"])
     order = order_of(request, GRID_COLUMNS)
-    rows = grid_cases(part, share=form.values()["solved"]) if form.is_valid() else Case.objects.none()
+    rows = grid_cases(run_environment, share=form.values()["solved"]) if form.is_valid() else Case.objects.none()
     page = keyset_page(rows.defer("data"), request, by="position", size=CASES_PER_PAGE, order=order)
     models = models_under_test(run)
     context = {
         "run": run,
-        "part": part,
-        "parts": parts,
+        "run_environment": run_environment,
+        "run_environments": run_environments,
         "form": form,
         "chosen": chosen,
         "order": order,
         "page": page,
         "models": models,
-        "rows": grid_rows(part, models, page.rows),
+        "rows": grid_rows(run_environment, models, page.rows),
         "formats": failure_formats(),
-        "shown": _query(environment=_slug(part), solved=chosen["solved"]),
+        "shown": _query(environment=_slug(run_environment), solved=chosen["solved"]),
     }
     return render_list(request, page_or_part(request, "runs/grid.html", "grid"), context, form)
 
@@ -52,31 +52,33 @@ def grid(request: HttpRequest, pk: int) -> HttpResponse:
 def _run_with_environments(request: HttpRequest, pk: int) -> tuple[Run, list[RunEnvironment]]:
     """Return run *pk*, if the user may see it, and its environments in order. Raises Http404, also without any."""
     run = queries.get_visible_run(request.user, pk)
-    parts = list(run.environments.select_related("version__environment").order_by("position"))
-    if not parts:
+    run_environments = list(run.environments.select_related("version__environment").order_by("position"))
+    if not run_environments:
         raise Http404(f"Run {pk} has no environment.")
-    return run, parts
+    return run, run_environments
 
 
-def _slug(part: RunEnvironment) -> str:
-    return part.version.environment.slug
+def _slug(run_environment: RunEnvironment) -> str:
+    return run_environment.version.environment.slug
 
 
-def _chosen_part(parts: list[RunEnvironment], slug: str) -> RunEnvironment:
+def _chosen_environment(run_environments: list[RunEnvironment], slug: str) -> RunEnvironment:
     """Return the environment with *slug*, or the first one. A run may have two versions of an environment."""
-    return next((part for part in parts if _slug(part) == slug), parts[0])
+    return next((item for item in run_environments if _slug(item) == slug), run_environments[0])
 
 
 def _query(**values: str) -> str:
     return urlencode({name: value for name, value in values.items() if value})
 
 
-def _first_with_values(request: HttpRequest, parts: list[RunEnvironment]) -> tuple[RunEnvironment, CaseValues]:
+def _first_with_values(
+    request: HttpRequest, run_environments: list[RunEnvironment]
+) -> tuple[RunEnvironment, CaseValues]:
     """Return the first environment whose cases have metadata that the user may see, else the first one without any."""
-    for part in parts:
-        if may_see_content(request.user, part.version.environment) and (values := case_values(part)):
-            return part, values
-    return parts[0], {}
+    for item in run_environments:
+        if may_see_content(request.user, item.version.environment) and (values := case_values(item)):
+            return item, values
+    return run_environments[0], {}
 
 
 @require_safe
@@ -85,17 +87,18 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
 
     Without `?environment=`, the first environment whose cases have metadata is shown.
     """
-    run, parts = _run_with_environments(request, pk)
-    form = SlicesFilter(request.GET, slugs=[_slug(part) for part in parts])
+    run, run_environments = _run_with_environments(request, pk)
+    form = SlicesFilter(request.GET, slugs=[_slug(item) for item in run_environments])
     chosen = form.chosen
-    part, values = _first_with_values(
-        request, [_chosen_part(parts, chosen["environment"])] if chosen["environment"] else parts
+    run_environment, values = _first_with_values(
+        request,
+        [_chosen_environment(run_environments, chosen["environment"])] if chosen["environment"] else run_environments,
     )
-    may_see = may_see_content(request.user, part.version.environment)
+    may_see = may_see_content(request.user, run_environment.version.environment)
     keys = label_counts(values)
     by = chosen["by"] if chosen["by"] in values else next(iter(keys), "")
     models = models_under_test(run)
-    found = slice_results(run, part, models, values[by]) if by else []
+    found = slice_results(run, run_environment, models, values[by]) if by else []
     rows = [(item, model, estimate) for item in found for model, estimate in zip(models, item.estimates, strict=True)]
     several = len(models) > 1
     chart = interval_chart(
@@ -115,8 +118,8 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
     )
     context = {
         "run": run,
-        "part": part,
-        "parts": parts,
+        "run_environment": run_environment,
+        "run_environments": run_environments,
         "form": form,
         "keys": keys,
         "by": by,
@@ -125,6 +128,6 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
         "slices": found,
         "chart": chart if rows else None,
         "formats": failure_formats(),
-        "exports": [(item, _query(environment=_slug(part), by=by, value=item.value)) for item in found],
+        "exports": [(item, _query(environment=_slug(run_environment), by=by, value=item.value)) for item in found],
     }
     return render(request, "runs/slices.html", context, status=200 if form.is_valid() else 400)

@@ -150,8 +150,8 @@ def case(request: HttpRequest) -> HttpResponse:
         same = "Both sides have the same results, and where both are wrong, the same answers."
         return render(request, "runs/compared_case.html", {"form": form, "error": same})
     left, right = (
-        _responses(cells.part_a, cells.model_a, shown),
-        _responses(cells.part_b, cells.model_b, shown),
+        _responses(cells.environment_a, cells.model_a, shown),
+        _responses(cells.environment_b, cells.model_b, shown),
     )
     attempts = sorted(left.keys() & right.keys())
     if not attempts:
@@ -161,8 +161,8 @@ def case(request: HttpRequest) -> HttpResponse:
     if attempt not in attempts:
         raise Http404(f"Attempt {attempt} does not have a response on both sides.")
     a, b = left[attempt], right[attempt]
-    for part, response in ((cells.part_a, a), (cells.part_b, b)):
-        response.run_environment = part
+    for run_environment, response in ((cells.environment_a, a), (cells.environment_b, b)):
+        response.run_environment = run_environment
     queries.hide_withheld_reasons(request.user, [a, b])
     at = names.index(shown) if shown in names else None
     state = _state({name: value for name, value in form.chosen.items() if name not in ("case", "attempt")})
@@ -197,12 +197,12 @@ def _cells(request: HttpRequest, form: ComparedCasesFilter) -> ComparedCells:
 def _cases(cells: ComparedCells, flips: Mapping[str, Flip], form: ComparedCasesFilter) -> QuerySet[Case]:
     change, q = form.cleaned_data["change"], form.cleaned_data["q"]
     wanted = [flip.pk for flip in flips.values() if not change or flip.change == change]
-    rows = Case.objects.filter(version_id=cells.part_a.version_id, pk__in=wanted).only("external_id", "position")
+    rows = Case.objects.filter(version_id=cells.environment_a.version_id, pk__in=wanted).only("external_id", "position")
     return rows.filter(external_id__icontains=q) if q else rows
 
 
-def _responses(part: RunEnvironment, model: RunModel, case: str) -> dict[int, Response]:
-    rows = cell_responses(part, model).filter(case__external_id=case)
+def _responses(run_environment: RunEnvironment, model: RunModel, case: str) -> dict[int, Response]:
+    rows = cell_responses(run_environment, model).filter(case__external_id=case)
     return {row.attempt: row for row in rows}
 
 
