@@ -17,6 +17,7 @@ from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.stored import archive_size, open_stored_archive, restore_archive, store_archive
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
+from hub.gates.queue import why_given_up
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, GateRequest, Team
@@ -209,7 +210,10 @@ def why_not_publishable(environment: Environment) -> str:
     """Return why the environment cannot be published; "" if its latest version has passed its gates."""
     version = environment.latest
     certificate = version.certificate if version else None
-    if certificate is None and GateRequest.objects.filter(version=version, problem="").exists():
+    request = GateRequest.objects.filter(version=version).first() if certificate is None else None
+    if request is not None:
+        if reason := why_given_up(request):
+            return f"{environment.slug} cannot be published: its gates failed to finish: {reason.rstrip('.')}."
         return f"{environment.slug} cannot be published yet: a worker is running its gates, or will do so soon."
     if version is None or certificate is None:
         return f"{environment.slug} cannot be published: its gates have not been run."

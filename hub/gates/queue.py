@@ -21,6 +21,7 @@ GATES = "hub.gates"
 LEASE = timedelta(seconds=60)
 RENEW_EVERY_S = 20.0
 TRIES = 3  # a bundle that crashes its worker is not retried forever
+_KILLED = "each time the worker was killed, perhaps because the gates need more memory than it has"
 
 
 def dispatch_gates(*, version: EnvironmentVersion) -> None:
@@ -75,4 +76,12 @@ def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
 def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:
     """Retry *request* once its lease lapses. *counts*: whether the try counts; False if the bundle is not at fault."""
     tries = request.tries if counts else request.tries - 1
-    GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries)
+    ended = {"lease_owner": "", "lease_until": None} if tries >= TRIES else {}
+    GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries, **ended)
+
+
+def why_given_up(request: GateRequest) -> str:
+    """Return why *request* is not tried again; "" if it is, or is being tried."""
+    if request.tries < TRIES or leases.is_held(request):
+        return ""
+    return request.problem or _KILLED

@@ -12,6 +12,7 @@ from django.utils import timezone
 from hub.gates import queue
 from hub.gates.queue import GATES, LEASE, TRIES, next_gate_request
 from hub.models import Environment, EnvironmentVersion, GateRequest
+from hub.services import why_not_publishable
 from hub.tasks import run_waiting_gates
 from sandbox.errors import SandboxUnavailable
 from tests.factories import stored_version
@@ -144,6 +145,18 @@ def test_gates_that_crash_repeatedly_are_given_up_with_the_reason(
     client.post("/hub/capitals/1.0.0/gates/")
     run_waiting_gates()
     assert "gates passed" in client.get("/hub/?state=private").content.decode()
+
+
+def test_gates_whose_worker_is_killed_are_given_up_with_the_probable_reason(
+    client: Client, uploaded: EnvironmentVersion
+) -> None:
+    for number in range(1, TRIES + 1):
+        assert next_gate_request(owner=f"elsewhere:{number}:a") is not None
+        assert "A worker runs the gates" in page_of(client)  # also during the last try
+        assert "a worker is running its gates" in why_not_publishable(uploaded.environment)
+        lapse()
+    assert "failed to finish in 3 attempts: each time the worker was killed" in page_of(client)
+    assert "the worker was killed" in why_not_publishable(uploaded.environment)
 
 
 def test_gates_wait_for_an_unavailable_sandbox(
