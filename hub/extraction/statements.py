@@ -12,17 +12,9 @@ from hub.extraction.normalization import answer_text
 
 _EDGE = r"[*_`# \t>]*"  # Markdown around words
 _ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"
-# The word for "answer" in other languages, with up to three adjectives behind it.
-_FOREIGN = (
-    r"(?:antwort|lösung|respuesta|réponse|reponse|resposta|risposta|antwoord|svar|svaret|odpowiedź|odpověď|cevap|"
-    r"ответ|відповідь|उत्तर|الإجابة|الجواب|jawaban|đáp án|απάντηση|תשובה)(?:[ ]\w{1,14}){0,3}?"
-)
-_CJK = r"(?:正确答案|答案|正确选项|正解|答え|解答|정답|답)"
-_SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
-# One word of each subject. A search for these is far cheaper than the patterns below.
-_WORDS = [
-    "answer",
-    "choice",
+# The word for "answer" in other languages, with up to three adjectives behind it. The patterns below are slow, so they
+# are tried only on texts that contain one of these words.
+_FOREIGN_WORDS = (
     "antwort",
     "lösung",
     "respuesta",
@@ -32,6 +24,7 @@ _WORDS = [
     "risposta",
     "antwoord",
     "svar",
+    "svaret",
     "odpowiedź",
     "odpověď",
     "cevap",
@@ -41,14 +34,15 @@ _WORDS = [
     "الإجابة",
     "الجواب",
     "jawaban",
-    "án",
+    "đáp án",
     "απάντηση",
     "תשובה",
-    "答",
-    "正解",
-    "正确选项",
-    "답",
-]
+)
+_CJK_WORDS = ("正确答案", "答案", "正确选项", "正解", "答え", "解答", "정답", "답")
+_WORDS = ("answer", "choice", *_FOREIGN_WORDS, *_CJK_WORDS)
+_FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ]\w{{1,14}}){{0,3}}?"
+_CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
+_SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
 _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
     r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
