@@ -1,5 +1,7 @@
 """Sign-in, sign-out, and limits for each client. The settings of django-axes name two of these functions."""
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth import BACKEND_SESSION_KEY
@@ -24,11 +26,12 @@ def client_address(request: HttpRequest | Request) -> str:
 @login_not_required
 def locked_out(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
     """Respond with 429 to a sign-in after too many failures."""
+    minutes = settings.AXES_COOLOFF_TIME // timedelta(minutes=1)
     return error_page(
         request,
         429,
         "Too many failed sign-ins",
-        "Sign-in with this name is blocked from your address. Try again in 15 minutes.",
+        f"Sign-in with this name is blocked from your address. Try again in {minutes} minutes.",
     )
 
 
