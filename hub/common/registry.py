@@ -2,7 +2,7 @@
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import partial
 from importlib import import_module
 from threading import Lock
@@ -40,7 +40,6 @@ class Registry(MutableMapping[str, T]):
     attribute: class attribute that repeats the name; a different value is an error.
     create: the item is an instance of the class rather than the class.
     hyphens: underscores of module names are hyphens in names.
-    modules: name -> module, for names that differ from the module's.
     """
 
     def __init__(
@@ -52,14 +51,12 @@ class Registry(MutableMapping[str, T]):
         attribute: str = "",
         create: bool = False,
         hyphens: bool = False,
-        modules: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
         self._base = base
         self._attribute = attribute
         self._create = create
         self._hyphens = hyphens
-        self._names = {module: name for name, module in (modules or {}).items()}
         self._items: dict[str, T] = {}
         self._known: dict[str, Callable[[], T]] = {}
         self._unread = [package] if package else []  # a package stays here until all its names are known
@@ -119,7 +116,7 @@ class Registry(MutableMapping[str, T]):
                 if package not in self._unread:
                     continue  # another thread has added them meanwhile
                 for module in modules:
-                    name = self._names.get(module, module.replace("_", "-") if self._hyphens else module)
+                    name = module.replace("_", "-") if self._hyphens else module
                     self._add(name, partial(self._load, name, f"{package}.{module}"), self._known)
                 self._unread.remove(package)
         return self._known

@@ -4,5 +4,5 @@ from hub.common.registry import Registry
 from hub.scorers.base import Scorer, ScorerOptions
 
 SCORERS: Registry[Scorer[ScorerOptions]] = Registry(
-    "rule", Scorer, package="hub.scorers", attribute="type", create=True, modules={"judge": "rubric_judge"}
+    "rule", Scorer, package="hub.scorers", attribute="type", create=True
 )

@@ -93,10 +93,7 @@ class ResponseRollout(RolloutItem):
         return response_record(response, response.score)
 
     def group(self) -> str | None:
-        """Return the id of the attempts of one model at one case."""
-        environment = self.response.run_environment
-        names = [str(environment.version), self.response.case.external_id, self.response.run_model.label]
-        return f"run-{environment.run_id}-{digest(names)[:16]}"
+        return response_group(self.response)
 
     def category(self) -> str:
         return self.response.run_environment.version.environment.category
@@ -228,6 +225,13 @@ def _step_tokens(session: EpisodeSession) -> list[StepTokens | None] | None:
     return steps
 
 
+def response_group(response: Response) -> str:
+    """Return the id of the attempts of one model at one case of a run."""
+    environment = response.run_environment
+    names = [str(environment.version), response.case.external_id, response.run_model.label]
+    return f"run-{environment.run_id}-{digest(names)[:16]}"
+
+
 def response_record(response: Response, reward: float) -> RolloutRecord:
     """Return the data of a response of a run. The tokens of single steps are not stored with a response."""
     version, usage = response.run_environment.version, token_usage(response)
@@ -243,7 +247,7 @@ def response_record(response: Response, reward: float) -> RolloutRecord:
         "tools": tools_text(get_offered_tools(version, response.case)),
         "usage": usage if any(usage.values()) else None,
         "step_usage": None,
-        "group": None,
+        "group": response_group(response),
         "tokens": None,
         "rules": [_rule(score) for score in sorted(response.scores.all(), key=lambda score: score.position)],
         "recordings": None,

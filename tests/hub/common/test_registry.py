@@ -67,15 +67,6 @@ def test_only_the_requested_module_is_imported_and_one_instance_kept(package: Pa
         registry["wave"]
 
 
-def test_module_may_have_another_name_than_its_implementation(package: Path) -> None:
-    (package / "wave.py").rename(package / "wave_files.py")
-    registry: Registry[type[Reader]] = Registry(
-        "reader", Reader, package=package.name, attribute="name", modules={"wave": "wave_files"}
-    )
-    assert list(registry) == ["plain_text", "wave"]
-    assert registry["wave"].__name__ == "Wave"
-
-
 def test_threads_that_read_the_package_at_once_all_know_its_names(
     package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from hub.protocols.cases import CaseData
 from hub.protocols.structured_replies import DATA_RULE, enclose_data, parse_reply, request_structured_reply
 from hub.scorers.base import ScoringFailed, Submission, Verdict
 from hub.scorers.registry import SCORERS
-from hub.scorers.rubric_judge import RubricJudgeOptions, prompt
+from hub.scorers.judge import RubricJudgeOptions, prompt
 
 KEY = CallKey(purpose="rubric", environment="e", case="c", model="small", role="rubric", rule="quality")
 

@@ -69,14 +69,17 @@ def test_failures_have_the_bytes_of_the_golden_file(run: Run, tmp_path: Path, fo
 
 def test_rollouts_have_the_bytes_of_the_golden_file(run: Run, tmp_path: Path) -> None:
     export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection())
-    compare("rollouts.jsonl", without_ids((tmp_path / "out.jsonl").read_text("utf-8"), run))
+    compare("rollouts.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))
 
 
 @pytest.mark.parametrize("format", ["sft", "grpo", "atif"])
 def test_formats_of_rollouts_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path, format: str) -> None:
     export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection(), format=format)
-    text = without_ids((tmp_path / "out.jsonl").read_text("utf-8"), run).replace(f'"run-{run.pk}-', '"run-RUN-')
-    compare(f"rollouts-{format}.jsonl", text)
+    compare(f"rollouts-{format}.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))
+
+
+def _without_ids_and_run(text: str, run: Run) -> str:
+    return without_ids(text, run).replace(f'"run-{run.pk}-', '"run-RUN-')
 
 
 def test_recordings_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path) -> None:
