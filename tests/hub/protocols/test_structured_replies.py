@@ -13,8 +13,8 @@ from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from hub.protocols.cases import CaseData
 from hub.protocols.structured_replies import DATA_RULE, enclose_data, parse_reply, request_structured_reply
 from hub.scorers.base import ScoringFailed, Submission, Verdict
-from hub.scorers.registry import SCORERS
 from hub.scorers.judge import RubricJudgeOptions, prompt
+from hub.scorers.registry import SCORERS
 
 KEY = CallKey(purpose="rubric", environment="e", case="c", model="small", role="rubric", rule="quality")
 
