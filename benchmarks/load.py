@@ -1,7 +1,7 @@
 """Reviewers, API clients and live pages at the same time, while a large run is executed; on PostgreSQL and Redis.
 
     .venv/bin/python benchmarks/load.py [--seconds 300] [--reviewers 50] [--clients 200] [--watchers 20]
-        [--postgres URL] [--run 30000]
+        [--postgres URL] [--run 60000]
 
 First one user of each kind for 15 seconds, with nothing else; then all of them, while a worker executes a run of text
 cases against a local endpoint that answers after half a second:
@@ -45,7 +45,9 @@ def main() -> None:
     parser.add_argument("--reviewers", type=int, default=50)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--watchers", type=int, default=20)
-    parser.add_argument("--run", type=int, default=30_000, help="cases of the run in progress")
+    parser.add_argument(
+        "--run", type=int, default=60_000, help="cases of the run in progress; it has to last longer than the load"
+    )
     parser.add_argument("--postgres", default="postgres://postgres@127.0.0.1:5432/postgres")
     options = parser.parse_args()
     with Installation.start(options.postgres) as installation:

@@ -74,10 +74,12 @@ def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
 
 
 def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:
-    """Retry *request* once its lease lapses. *counts*: whether the try counts; False if the bundle is not at fault."""
+    """Retry *request* once its lease lapses, or give it up. *counts*: False if the bundle is not at fault."""
     tries = request.tries if counts else request.tries - 1
-    ended = {"lease_owner": "", "lease_until": None} if tries >= TRIES else {}
-    GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries, **ended)
+    if tries >= TRIES:
+        leases.release(request, request.lease_owner, problem=problem)
+    else:
+        GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries)
 
 
 def why_given_up(request: GateRequest) -> str:

@@ -14,8 +14,8 @@ from runs.selectors import visible_runs
 WAITING_SHOWN = 100  # more are shown as "100+"
 RUNS_AT_ONCE = 20  # the oldest runs with waiting pairs; their pairs are mixed in the queue
 
-# The first of `_available_pairs` in the row's run. Two queries of each decision contain it twice; as expressions of
-# Django, it took an eighth of the processor time of the site under benchmarks/load.py.
+# The first of `_available_pairs` in the row's run. Two queries of each decision contain it twice; with expressions of
+# Django instead, a decision took 24 ms of processor time, with this 21 ms (requests as in benchmarks/load.py).
 _FIRST_AVAILABLE_PAIR = """(
     SELECT pair.id FROM review_pair pair WHERE pair.run_id = runs_run.id AND pair.free > 0 AND NOT EXISTS (
         SELECT 1 FROM review_assignment mine
