@@ -17,10 +17,10 @@ from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.stored import archive_size, open_stored_archive, restore_archive, store_archive
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
-from hub.gates.queue import why_given_up
+from hub.gates.queue import pending_request, why_given_up
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, GateRequest, Team
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.protocols.cases import case_split
 from hub.selectors import is_curator
 from hub.teams.quotas import check_storage, lock_team
@@ -210,7 +210,7 @@ def why_not_publishable(environment: Environment) -> str:
     """Return why the environment cannot be published; "" if its latest version has passed its gates."""
     version = environment.latest
     certificate = version.certificate if version else None
-    request = GateRequest.objects.filter(version=version).first() if certificate is None else None
+    request = pending_request(version) if version else None
     if request is not None:
         if reason := why_given_up(request):
             return f"{environment.slug} cannot be published: its gates failed to finish: {reason.rstrip('.')}."

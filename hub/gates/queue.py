@@ -41,6 +41,11 @@ def _send(version_id: int) -> None:
         )
 
 
+def pending_request(version: EnvironmentVersion) -> GateRequest | None:
+    """Return the request for the gates of *version* that has no result yet; None if there is no such request."""
+    return GateRequest.objects.filter(version=version).first() if version.certificate is None else None
+
+
 def next_gate_request(*, owner: str) -> GateRequest | None:
     """Take the lease of the oldest request that waits, or whose worker ended; None if there is none."""
     waiting = GateRequest.objects.filter(leases.free(), tries__lt=TRIES).order_by("pk")

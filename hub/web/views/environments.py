@@ -5,8 +5,8 @@ from django.views.decorators.http import require_safe
 
 from hub.bundles.changes import manifest_yaml
 from hub.common.web.pagination import page_or_part, render_part
-from hub.gates.queue import TRIES, why_given_up
-from hub.models import EnvironmentVersion, GateRequest
+from hub.gates.queue import TRIES, pending_request, why_given_up
+from hub.models import EnvironmentVersion
 from hub.selectors import list_forgeable_rules
 from hub.web import queries
 from hub.web.environment_page import page_context
@@ -55,5 +55,5 @@ def certificate(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
 def _pending_gates(version: EnvironmentVersion) -> dict[str, object] | None:
     """Return the state of a request for the gates that has no result yet; None if there is no such request."""
-    request = GateRequest.objects.filter(version=version).first() if version.certificate is None else None
+    request = pending_request(version)
     return {"problem": request.problem, "given_up": why_given_up(request)} if request else None
