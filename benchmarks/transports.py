@@ -25,7 +25,6 @@ HEADERS = {"Authorization": "Bearer x", "Content-Type": "application/json"}
 IN_FLIGHT = 64
 PRODUCT = "official client, post, aiohttp (the product)"
 
-
 Call = Callable[[bytes], Awaitable[object]]
 
 

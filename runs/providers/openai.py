@@ -60,7 +60,7 @@ class OpenAI(Provider[OpenAIOptions]):
         seconds = min(options.timeout_s, request.timeout_s or options.timeout_s)
         await self._check_address()
         try:
-            # Not `chat.completions.create`: it converts every message by its types, a quarter of a call's CPU time.
+            # Not `chat.completions.create`: it converts every message by its types, a third of a call's CPU time.
             response = await self._client.post(
                 options.path, cast_to=httpx2.Response, content=self._body(request), options={"timeout": seconds}
             )
