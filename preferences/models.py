@@ -119,6 +119,11 @@ class Preference(models.Model):
     scoring_digest = models.CharField(max_length=64)
     config_hash = models.CharField(max_length=64)
     evidence = OrderedJSONField(default=dict)
+    # What exports compare the answers by; see preferences.answers. The digests are empty if they are not known.
+    first_digest = models.CharField(max_length=64, blank=True, help_text="Digest of the first prompt and answer.")
+    second_digest = models.CharField(max_length=64, blank=True, help_text="Digest of the second prompt and answer.")
+    same_answer = models.BooleanField(default=False, help_text="Both answers are the same.")
+    longer = models.IntegerField(default=0, help_text="By how many characters the first answer is longer.")
     seconds = models.FloatField(null=True, blank=True, help_text="Seconds between opening the pair and deciding it.")
     supersedes = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="successor")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from hub.common.storable import storable
 from hub.models import CaseDefect
+from preferences.answers import compare_answers
 from preferences.evidence import Evidence
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.spans import Span
@@ -142,6 +143,7 @@ def _preference(item: NewPreference) -> Preference:
         scoring_digest=item.first.case.scoring_digest,
         config_hash=run.config_hash,
         evidence=item.evidence,
+        **compare_answers(item.first, item.second),
         seconds=item.seconds,
         supersedes=item.supersedes,
     )

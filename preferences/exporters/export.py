@@ -1,20 +1,29 @@
-"""Export of preferences: data file, ties, dataset card and provenance; either all files are written or none."""
+"""Export of preferences: data file, ties, dataset card and provenance, as files or as a .zip.
 
+Either all files are written or none. A .zip is sent while it is made.
+"""
+
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import IO, Self
 
 from django.db.models import Count, Q, QuerySet
 
 from hub.common.output_files import Outputs
+from hub.common.zip_stream import ZipStream
+from preferences.answers import compare_answers
 from preferences.exporters.card import dataset_card
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.formats.registry import FORMATS
-from preferences.exporters.linter import HELD_OUT, Checks, LintedVerdict, LintResult, lint
+from preferences.exporters.linter import HELD_OUT, LINTER_COLUMNS, Checks, LintedVerdict, LinterRow, LintResult, lint
 from preferences.exporters.records import preference_record
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
 from preferences.selectors import case_has_accepted_defect, current_preferences, with_related_objects
-from runs.exports.protocol import ExportError, Row, export_items, json_line, write_json_lines
+from runs.exports.protocol import ExportError, JSONObject, Row, exported_rows, json_line, write_json_lines
 
 _FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a path with one of these is a file
 _CHUNK = 500  # preferences with all their texts in memory at a time
@@ -34,16 +43,13 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
         names = [f"data{export_format.suffix}", "provenance.jsonl", "ties.jsonl", "README.md"]
         places = [folder / (_beside(out, name) if single else name) for name in names]
         data, provenance, ties, card = (outputs.file(place) for place in places)
-        found = lint(_read_for_linter(rows), attention_checks())
-        if not export_format.decisive_only:
-            found.kept = sorted([*found.kept, *found.ties])
-        report = PreferenceReport(left_out=found.dropped, lint=found)
-        _write_data(export_format, data, provenance, report)
-        if not report.written:
-            raise ExportError(_nothing_to_write(found))
-        if export_format.decisive_only:
-            write_json_lines((preference_record(preference) for preference in _read_preferences(found.ties)), ties)
-        card.write_text(dataset_card(export_format, report, places[0].name), encoding="utf-8")
+        export = LintedExport.of(rows, export_format)
+        with provenance.open("wb") as traces:
+            export_format.write(export.rows(traces), data)
+        export.require_rows()
+        write_json_lines(export.ties(), ties)
+        card.write_text(export.card(places[0].name), encoding="utf-8")
+    report = export.report
     report.files = sorted(outputs.written)
     if force:  # files of the replaced export that this one does not have, such as its ties
         for place in set(places) - set(report.files):
@@ -51,25 +57,76 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
     return report
 
 
-def _write_data(export_format: PreferenceFormat, data: Path, provenance: Path, report: PreferenceReport) -> None:
-    """Write the data file, and for each of its rows a line of provenance with the number of the row from 1."""
-    last: int | None = None
-    with provenance.open("wb") as file:
+def zip_preferences(rows: QuerySet[Preference], *, format: str) -> Iterator[bytes]:
+    """Yield a .zip with the files that `export_preferences` writes to a folder, while its rows are made.
 
-        def trace(row: Row[Preference]) -> None:
-            nonlocal last
+    A format that is not lines of JSON is written to disk before the first piece. Raises ExportError before the first
+    piece if nothing is left to write.
+    """
+    export = LintedExport.of(rows, FORMATS.require(format))
+    name = f"data{export.format.suffix}"
+    with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder, ZipStream() as archive:
+        provenance = Path(folder, "provenance.jsonl")
+        with provenance.open("wb") as traces:
+            made = export.rows(traces)
+            if export.format.has_lines:
+                first = list(islice(made, 1))
+                export.require_rows()
+                yield from archive.add(name, (json_line(row.data) for row in chain(first, made)))
+            else:
+                data = Path(folder, name)
+                export.format.write(made, data)
+                export.require_rows()
+                yield from archive.add_file(data)
+        yield from archive.add_file(provenance)
+        ties = [json_line(record) for record in export.ties()]
+        if ties:
+            yield from archive.add("ties.jsonl", ties)
+        yield from archive.add("README.md", [export.card(name).encode()])
+    yield archive.take()
+
+
+@dataclass(frozen=True, slots=True)
+class LintedExport:
+    """Preferences that the linter lets through, as the contents of the files of an export."""
+
+    format: PreferenceFormat
+    report: PreferenceReport
+
+    @classmethod
+    def of(cls, rows: QuerySet[Preference], export_format: PreferenceFormat) -> Self:
+        """Lint *rows*."""
+        found = lint(_read_for_linter(rows), attention_checks())
+        if not export_format.decisive_only:
+            found.kept = sorted([*found.kept, *found.ties])
+        return cls(export_format, PreferenceReport(left_out=found.dropped, lint=found))
+
+    def rows(self, provenance: IO[bytes]) -> Iterator[Row[Preference]]:
+        """Yield the rows of the data file, and write a line for each to *provenance*, with its number from 1."""
+        last: int | None = None
+        for row in exported_rows(self.format, self._read_kept, self.report):
             if row.item.pk != last:
                 last = row.item.pk
-                report.add_source(row.item)
-            file.write(json_line({"line": report.written, **preference_record(row.item)}))
+                self.report.add_source(row.item)
+            provenance.write(json_line({"line": self.report.written, **preference_record(row.item)}))
+            yield row
 
-        export_items(
-            export_format,
-            lambda: _read_preferences(report.lint.kept, cases=export_format.needs_tools),
-            data,
-            report,
-            on_row=trace,
-        )
+    def require_rows(self) -> None:
+        """Raise ExportError if no row was made."""
+        if not self.report.written:
+            raise ExportError(_nothing_to_write(self.report.lint))
+
+    def ties(self) -> Iterator[JSONObject]:
+        """Yield the ties that the format has no place for."""
+        ties = self.report.lint.ties if self.format.decisive_only else []
+        return (preference_record(preference) for preference in _read_preferences(ties))
+
+    def card(self, data_file: str) -> str:
+        """Return the dataset card, once all rows are made."""
+        return dataset_card(self.format, self.report, data_file)
+
+    def _read_kept(self) -> Iterator[Preference]:
+        return _read_preferences(self.report.lint.kept, cases=self.format.needs_tools)
 
 
 def _names_file(out: Path, export_format: PreferenceFormat) -> bool:
@@ -98,15 +155,18 @@ def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Prefer
     return found.iterator(chunk_size=_CHUNK)
 
 
-def _read_for_linter(rows: QuerySet[Preference]) -> Iterator[Preference]:
-    """Yield *rows* in order of creation with what the linter reads."""
-    own = ["source", "verdict", "check_result", "reviewer", "evidence", "disputes_tests", "saw_evidence"]
-    related = ["version__environment__held_out", "case__held_out", "defect__status"]
-    texts = [f"{side}__{field}" for side in ("first", "second") for field in ("messages", "text")]
-    found = rows.annotate(case_found_wrong=case_has_accepted_defect()).select_related(
-        "first", "second", "version__environment", "case", "defect"
-    )
-    return found.only(*own, *related, *texts).order_by("id").iterator(chunk_size=_CHUNK)
+def _read_for_linter(rows: QuerySet[Preference]) -> Iterator[LinterRow]:
+    """Yield what the linter reads of *rows*, in order of creation."""
+    columns = rows.annotate(case_found_wrong=case_has_accepted_defect()).order_by("id").values_list(*LINTER_COLUMNS)
+    for values in columns.iterator(chunk_size=_CHUNK):
+        row = LinterRow(*values)
+        yield row if row.first_digest else _with_answers_compared(row)
+
+
+def _with_answers_compared(row: LinterRow) -> LinterRow:
+    """Return *row* with its answers compared now, because a transcript could not be read when they were compared."""
+    preference = Preference.objects.select_related("first", "second").get(pk=row.pk)
+    return row._replace(**compare_answers(preference.first, preference.second))
 
 
 def _read_preferences(verdicts: list[LintedVerdict], *, cases: bool = False) -> Iterator[Preference]:

@@ -1,7 +1,6 @@
-"""Linter of exports: leaves out preferences unfit for training and reports why. Keeps digests, not texts, in memory."""
+"""Linter of exports: leaves out preferences unfit for training and reports why. It reads digests, not texts."""
 
-import hashlib
-import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -9,11 +8,9 @@ from math import comb
 from typing import NamedTuple, TypedDict
 
 from hub.models import CaseDefect
-from hub.protocols.messages import JSON, Message, get_comparable_content, get_prompt_messages, get_response_messages
 from preferences.insight.agreement_statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import with_highest_precedence
-from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
 _BY_CHANCE = 0.05  # a careful reviewer would fail as many checks with a lower probability
@@ -33,16 +30,61 @@ REPEATED = "another preference has the same verdict on the same answers"
 CYCLE = "part of a cycle (A over B over C over A)"
 
 
+class LinterRow(NamedTuple):
+    """What the linter reads of a preference: the values of LINTER_COLUMNS.
+
+    `winner` is the side that execution decides for, if any. `defect_status` is that of the report on which an
+    overruling verdict is based.
+    """
+
+    pk: int
+    source: str
+    verdict: str
+    reviewer: int | None
+    check_result: str
+    first_digest: str
+    second_digest: str
+    same_answer: bool
+    longer: int
+    environment_held_out: bool
+    case_held_out: bool
+    winner: str | None
+    saw_evidence: bool
+    disputes_tests: bool
+    defect_status: str | None
+    tests_found_wrong: bool
+
+
+LINTER_COLUMNS = (
+    "pk",
+    "source",
+    "verdict",
+    "reviewer",
+    "check_result",
+    "first_digest",
+    "second_digest",
+    "same_answer",
+    "longer",
+    "version__environment__held_out",
+    "case__held_out",
+    "evidence__winner",
+    "saw_evidence",
+    "disputes_tests",
+    "defect__status",
+    "case_found_wrong",
+)
+
+
 class LintedVerdict(NamedTuple):
-    """Verdict of a preference on two answers, identified by digests of prompt and answer.
+    """Verdict of a preference on two answers, which are numbers.
 
     Two responses with the same prompt and the same answer are the same answer, whichever model or run they are from.
     `longer` is by how many characters the first answer is longer.
     """
 
     pk: int
-    first: str
-    second: str
+    first: int
+    second: int
     source: str
     verdict: str
     longer: int
@@ -52,8 +94,8 @@ class LintedVerdict(NamedTuple):
         return self.verdict in (Preference.Verdict.FIRST, Preference.Verdict.SECOND)
 
     @property
-    def better_and_worse(self) -> tuple[str, str]:
-        """Digests of the better and the worse answer of a decisive verdict."""
+    def better_and_worse(self) -> tuple[int, int]:
+        """The better and the worse answer of a decisive verdict."""
         return (self.first, self.second) if self.verdict == Preference.Verdict.FIRST else (self.second, self.first)
 
     @property
@@ -103,23 +145,26 @@ def is_careless(failed: int, checks: int) -> bool:
     return tail < _BY_CHANCE
 
 
-def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> LintResult:
-    """Lint *preferences*. *checks* maps reviewer ids to failed and total attention checks."""
+def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks]) -> LintResult:
+    """Lint preferences. *checks* maps reviewer ids to failed and total attention checks."""
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = LintResult()
-    pairs: dict[frozenset[str], list[LintedVerdict]] = defaultdict(list)
-    disputed: set[frozenset[str]] = set()
-    for preference in preferences:
+    answers: dict[str, int] = {}  # digest -> number
+    pairs: dict[tuple[int, int], list[LintedVerdict]] = defaultdict(list)
+    disputed: set[tuple[int, int]] = set()
+    for row in rows:
         result.found += 1
-        why = _unfit(preference, careless)
-        ends = answer_digest(preference.first), answer_digest(preference.second)
-        pair = frozenset(ends)
+        first, second = (answers.setdefault(d, len(answers)) for d in (row.first_digest, row.second_digest))
+        pair = (min(first, second), max(first, second))
+        why = _unfit(row, careless)
         if why:
             result.dropped[why] += 1
             if why == DEFECT_OPEN:
                 disputed.add(pair)
         else:
-            pairs[pair].append(_linted_verdict(preference, *ends))
+            # Interned, because this is kept in memory and only few sources and verdicts exist.
+            words = sys.intern(row.source), sys.intern(row.verdict)
+            pairs[pair].append(LintedVerdict(row.pk, first, second, *words, row.longer))
     for pair in disputed:  # whether the tests are right is unknown until a curator has decided
         result.dropped[DEFECT_OPEN] += len(pairs.pop(pair, []))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
@@ -134,49 +179,28 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
     return result
 
 
-def answer_digest(response: Response) -> str:
-    """Return a digest of prompt and answer: roles, texts without reasoning, and tool calls without ids."""
-    text = json.dumps(
-        [_comparable(get_prompt_messages(response.messages)), _comparable(get_response_messages(response.messages))],
-        sort_keys=True,
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _comparable(messages: Sequence[Message]) -> list[list[JSON]]:
-    return [get_comparable_content(message) for message in messages]
-
-
-def _linted_verdict(preference: Preference, first: str, second: str) -> LintedVerdict:
-    longer = len(preference.first.text) - len(preference.second.text)
-    return LintedVerdict(preference.pk, first, second, preference.source, preference.verdict, longer)
-
-
-def _unfit(preference: Preference, careless: Set[int]) -> str:
-    """Return why *preference* on its own may not be exported, or ""."""
-    if preference.version.environment.held_out or preference.case.held_out:
+def _unfit(row: LinterRow, careless: Set[int]) -> str:
+    """Return why the preference on its own may not be exported, or ""."""
+    if row.environment_held_out or row.case_held_out:
         return HELD_OUT
-    if _comparable(get_response_messages(preference.first.messages)) == _comparable(
-        get_response_messages(preference.second.messages)
-    ):
+    if row.same_answer:
         return IDENTICAL
-    failed = preference.check_result == Preference.Check.FAILED
-    if failed or preference.reviewer_id in careless:
+    failed = row.check_result == Preference.Check.FAILED
+    if failed or row.reviewer in careless:
         return INATTENTIVE
-    return _against_tests(preference)
+    return _against_tests(row)
 
 
-def _against_tests(preference: Preference) -> str:
-    """Return why *preference* may not be exported given the test results and the state of reported defects, or ""."""
-    if preference.tests_found_wrong:
-        rests_on_them = preference.source == EXECUTION or (preference.source == LLM and preference.saw_evidence)
+def _against_tests(row: LinterRow) -> str:
+    """Return why the preference may not be exported given the test results and the state of reported defects, or ""."""
+    if row.tests_found_wrong:
+        rests_on_them = row.source == EXECUTION or (row.source == LLM and row.saw_evidence)
         return WRONG_TESTS if rests_on_them else ""
-    right = preference.evidence.get("winner")
-    if not right or preference.verdict == right:
+    if not row.winner or row.verdict == row.winner:
         return ""
-    if not preference.disputes_tests or preference.defect is None:
+    if not row.disputes_tests or row.defect_status is None:
         return AGAINST_TESTS
-    return DEFECT_OPEN if preference.defect.status == CaseDefect.Status.OPEN else DEFECT_REJECTED
+    return DEFECT_OPEN if row.defect_status == CaseDefect.Status.OPEN else DEFECT_REJECTED
 
 
 def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict | None:
@@ -194,27 +218,27 @@ def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict 
 
 def _cyclic(verdicts: Sequence[LintedVerdict]) -> set[int]:
     """Return the ids of verdicts on a cycle, whose answers are strongly connected (Kosaraju's algorithm)."""
-    forward: dict[str, list[str]] = defaultdict(list)
-    backward: dict[str, list[str]] = defaultdict(list)
+    forward: dict[int, list[int]] = defaultdict(list)
+    backward: dict[int, list[int]] = defaultdict(list)
     edges = [(verdict.pk, *verdict.better_and_worse) for verdict in verdicts]
     for _, better, worse in edges:
         forward[better].append(worse)
         backward[worse].append(better)
-    order: list[str] = []
-    seen: set[str] = set()
+    order: list[int] = []
+    seen: set[int] = set()
     for start in list(forward):
         _visit(start, forward, seen, order)
-    component: dict[str, str] = {}
+    component: dict[int, int] = {}
     seen = set()
     for start in reversed(order):
         if start not in seen:
-            members: list[str] = []
+            members: list[int] = []
             _visit(start, backward, seen, members)
             component.update(dict.fromkeys(members, start))
     return {pk for pk, better, worse in edges if component[better] == component[worse]}
 
 
-def _visit(start: str, edges: dict[str, list[str]], seen: set[str], order: list[str]) -> None:
+def _visit(start: int, edges: dict[int, list[int]], seen: set[int], order: list[int]) -> None:
     """Append the nodes reachable from *start* to *order* in postorder."""
     if start in seen:
         return

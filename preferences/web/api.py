@@ -1,7 +1,7 @@
 """REST API of preferences: filtered list, exports, agreement."""
 
 from django.db.models import QuerySet
-from django.http import FileResponse
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -66,7 +66,7 @@ class PreferencesExport(APIView):
         parameters=[*FILTERS, OpenApiParameter("format", str, required=True, enum=list(FORMATS))],
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
     )
-    def get(self, request: Request) -> FileResponse:
+    def get(self, request: Request) -> StreamingHttpResponse:
         form = ExportForm(request.query_params)
         filters = form.filters()
         return export_zip(request, form.format_name, filters)

@@ -1,14 +1,12 @@
 """Pages of preferences: list, details, exports, agreement and ranking."""
 
-import tempfile
-import zipfile
-from pathlib import Path
+from itertools import chain
 from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,7 +18,7 @@ from hub.selectors import may_see_content
 from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
 from preferences.evidence import Evidence, RuleResult, SideEvidence, without_reasons
-from preferences.exporters import FORMATS, export_preferences
+from preferences.exporters import FORMATS, zip_preferences
 from preferences.insight.agreement import Agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.insight.stored import get_agreement, get_rankings
@@ -146,21 +144,16 @@ def export(request: HttpRequest) -> HttpResponseBase:
         return redirect(f"{reverse('preferences:list')}?{query}")
 
 
-def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> FileResponse:
-    """Respond with the files of an export as a .zip, made on disk so that memory does not grow with it.
-
-    Nothing is sent before the last row is made: the dataset card begins with counts of all rows. Raises ExportError.
-    """
-    packed = tempfile.TemporaryFile()  # noqa: SIM115  # the response closes it
-    with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
-        rows = filter_preferences(visible_preferences(request.user), **filters)
-        written = export_preferences(rows, Path(folder), format=format_name)
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in written.files:
-                archive.write(path, path.name)
-    packed.seek(0)
-    name = f"preferences-{format_name}.zip"
-    return FileResponse(packed, as_attachment=True, filename=name, content_type="application/zip")
+def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:
+    """Respond with the files of an export as a .zip, sent while its rows are made. Raises ExportError."""
+    rows = filter_preferences(visible_preferences(request.user), **filters)
+    pieces = zip_preferences(rows, format=format_name)
+    first = next(pieces)  # raises if there is nothing to write
+    return StreamingHttpResponse(
+        chain([first], pieces),
+        content_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="preferences-{format_name}.zip"'},
+    )
 
 
 @require_safe

@@ -79,26 +79,13 @@ class ExportFormat(ABC, Generic[Item]):
 
 
 def export_items(
-    export_format: ExportFormat[Item],
-    read_items: Callable[[], Iterable[Item]],
-    path: Path,
-    report: ExportReport,
-    *,
-    on_row: Callable[[Row[Item]], None] | None = None,
+    export_format: ExportFormat[Item], read_items: Callable[[], Iterable[Item]], path: Path, report: ExportReport
 ) -> None:
     """Stream items into the file at *path*, and count rows and left-out items in *report*.
 
-    *read_items* returns all items, each time it is called. *on_row* is called for each row before it is written.
+    *read_items* returns all items, each time it is called.
     """
-    rows = exported_rows(export_format, read_items, report)
-
-    def passed_on() -> Iterator[Row[Item]]:
-        for row in rows:
-            if on_row is not None:
-                on_row(row)
-            yield row
-
-    export_format.write(passed_on(), path)
+    export_format.write(exported_rows(export_format, read_items, report), path)
 
 
 def exported_rows(

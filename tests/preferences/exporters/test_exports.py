@@ -2,20 +2,27 @@
 
 import errno
 import gc
+import io
 import json
+import os
+import zipfile
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
 import pyarrow.parquet as pq
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
 
 from hub.models import Environment
 from hub.services import import_bundle
 from preferences.evidence import evidence_of
-from preferences.exporters import FORMATS, ExportError, export, export_preferences
+from preferences.exporters import FORMATS, ExportError, export, export_preferences, zip_preferences
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import current_preferences, filter_preferences
@@ -671,6 +678,31 @@ def test_export_is_independent_of_chunk_size(tmp_path: Path, format: str, monkey
     assert most <= (16 if format == "parquet" else 6)  # parquet is written in groups of a thousand
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_zip_has_the_files_of_a_folder(tmp_path: Path, format: str) -> None:
+    for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 2):
+        record(*responses(f"one {number}", f"two {number}"), verdict)
+    written = export_preferences(current_preferences(), tmp_path / "folder", format=format).files
+    packed = b"".join(zip_preferences(current_preferences(), format=format))
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == {
+            path.name: path.read_bytes() for path in written
+        }
+
+
+def test_zip_begins_before_the_last_rows_are_read_and_is_invalid_if_they_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        record(*responses(f"one {number} {os.urandom(40_000).hex()}", f"two {number}"))
+    monkeypatch.setattr("preferences.exporters.export._CHUNK", 2)
+    pieces = zip_preferences(current_preferences(), format="jsonl")
+    begun = next(pieces)
+    Response.objects.update(messages="broken")  # so that reading the next rows fails
+    with pytest.raises(Exception, match="str"):
+        begun += b"".join(pieces)
+    with pytest.raises(zipfile.BadZipFile):
+        zipfile.ZipFile(io.BytesIO(begun))
+
+
 # ---- the same texts under different responses ------------------------------------------------------------------------
 
 
@@ -746,3 +778,42 @@ def test_ids_of_tool_calls_do_not_make_answers_different(tmp_path: Path) -> None
     record(*responses("one", "two", messages=[again, two]))
     rows, report = exported(tmp_path, "trl-conversational")
     assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})
+
+
+# ---- what preferences store about their answers ----------------------------------------------------------------------
+
+UNKNOWN = {"first_digest": "", "second_digest": "", "same_answer": False, "longer": 0}
+
+
+def stored_comparisons() -> list[dict[str, object]]:
+    return list(Preference.objects.order_by("id").values(*UNKNOWN))
+
+
+def test_preference_stores_how_its_answers_compare() -> None:
+    one, two, other = responses("one", "three", "<think>Hm.</think>one")
+    for pair in ((one, two), (two, one), (one, other)):
+        record(*pair)
+    forth, back, same = stored_comparisons()
+    assert (forth["longer"], back["longer"], forth["same_answer"], same["same_answer"]) == (-2, 2, False, True)
+    assert (forth["first_digest"], forth["second_digest"]) == (back["second_digest"], back["first_digest"])
+    assert same["first_digest"] == same["second_digest"] == forth["first_digest"] != forth["second_digest"]
+
+
+def test_migration_compares_answers_of_earlier_preferences() -> None:
+    for pair in answers_of_runs(("one", "two"), ("three", "three"), ("four", "five")):
+        record(*pair)
+    expected = stored_comparisons()
+    assert [item["same_answer"] for item in expected] == [False, True, False]
+    Preference.objects.update(**UNKNOWN)
+    migration = import_module("preferences.migrations.0003_compared_answers")
+    migration.compare_stored_answers(apps, SimpleNamespace(connection=connection))
+    assert stored_comparisons() == expected
+
+
+def test_export_compares_answers_that_no_digest_is_stored_of(tmp_path: Path) -> None:
+    for pair in answers_of_runs(("one", "two"), ("one", "two"), ("three", "three")):
+        record(*pair)
+    Preference.objects.exclude(pk=Preference.objects.earliest("id").pk).update(**UNKNOWN)
+    rows, report = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one"]
+    assert report["dropped"] == {"another preference has the same verdict on the same answers": 1, "identical sides": 1}
