@@ -11,6 +11,7 @@ import sys
 import psycopg
 
 FOLDERS = ["tests/hub", "tests/runs", "tests/preferences", "tests/review", "tests/site"]
+QUEUE = "tests/runs/test_queue.py"
 DEFAULT_POSTGRES = "postgres://postgres@127.0.0.1:5432/postgres"
 _NO_TESTS_COLLECTED = 5  # exit code of pytest
 
@@ -25,9 +26,10 @@ def main() -> int:
     failed = False
     try:
         psycopg.connect(address, connect_timeout=3).close()
-        passes.append(
-            ("Tests of the database, on PostgreSQL", ["--only-database", *FOLDERS], {"DATABASE_URL": address})
-        )
+        passes += [
+            ("Tests of the database, on PostgreSQL", ["--only-database", *FOLDERS], {"DATABASE_URL": address}),
+            ("Workers that share runs, on PostgreSQL", ["-m", "exhaustive", QUEUE], {"DATABASE_URL": address}),
+        ]
     except psycopg.Error as error:
         failed = "postgres" in os.environ.get("LLMEVAL_REQUIRE", "").split(",")
         print(f"{'FAILED' if failed else 'SKIPPED'}: the tests on PostgreSQL: {str(error).strip()}")
