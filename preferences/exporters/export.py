@@ -79,9 +79,9 @@ def zip_preferences(rows: QuerySet[Preference], *, format: str) -> Iterator[byte
                 export.require_rows()
                 yield from archive.add_file(data)
         yield from archive.add_file(provenance)
-        ties = [json_line(record) for record in export.ties()]
-        if ties:
-            yield from archive.add("ties.jsonl", ties)
+        ties = export.ties()
+        if first_tie := list(islice(ties, 1)):
+            yield from archive.add("ties.jsonl", map(json_line, chain(first_tie, ties)))
         yield from archive.add("README.md", [export.card(name).encode()])
     yield archive.take()
 
