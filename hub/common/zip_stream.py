@@ -1,6 +1,7 @@
 """A .zip that is sent while it is made, so that neither memory nor disk hold it."""
 
 import io
+import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_PIECE = 64 * 1024  # bytes, before they are passed on
+_PART = 64 * 1024  # bytes of a file that are read at once
 
 
 class ZipStream:
@@ -25,7 +26,7 @@ class ZipStream:
 
     def __init__(self) -> None:
         self._output = _Output()
-        self._archive = zipfile.ZipFile(self._output, "w", zipfile.ZIP_DEFLATED)
+        self._archive = zipfile.ZipFile(self._output, "w")
 
     def __enter__(self) -> Self:
         return self
@@ -36,17 +37,20 @@ class ZipStream:
         self._archive.close()
 
     def add(self, name: str, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Add the file *name*, whose content is *parts*."""
-        with self._archive.open(name, "w", force_zip64=True) as file:
+        """Add the file *name*, whose content is *parts*. The first piece comes before the first part is read."""
+        info = zipfile.ZipInfo(name, time.localtime()[:6])
+        info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+        with self._archive.open(info, "w", force_zip64=True) as file:
+            yield self.take()
             for part in parts:
                 file.write(part)
-                if len(self._output.ready) >= _PIECE:
+                if self._output.ready:  # the compressor keeps what is little
                     yield self.take()
 
     def add_file(self, path: Path) -> Iterator[bytes]:
         """Add a file under its name."""
         with path.open("rb") as file:
-            yield from self.add(path.name, iter(lambda: file.read(_PIECE), b""))
+            yield from self.add(path.name, iter(lambda: file.read(_PART), b""))
 
     def take(self) -> bytes:
         """Return what is ready and was not taken yet."""

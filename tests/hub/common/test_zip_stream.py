@@ -31,6 +31,9 @@ def test_pieces_are_an_archive_and_come_before_all_parts_are_read(tmp_path: Path
 
     pieces = made()
     content = next(pieces)
+    assert content
+    assert read == 0
+    content += next(pieces)
     assert 0 < read < 10
     content += b"".join(pieces)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
