@@ -12,8 +12,8 @@ from typing import IO, Self
 
 from django.db.models import Count, Q, QuerySet
 
-from hub.common.output_files import Outputs
-from hub.common.zip_stream import ZipStream
+from hub.common.output.files import Outputs
+from hub.common.output.zip_stream import ZipStream
 from preferences.answers import compare_answers
 from preferences.exporters.card import dataset_card
 from preferences.exporters.formats.base import PreferenceFormat

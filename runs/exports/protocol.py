@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, ClassVar, Generic, TypeVar
 
 from hub.common.errors import UserError
-from hub.common.output_files import Outputs
+from hub.common.output.files import Outputs
 from hub.protocols.messages import JSON
 
 CHUNK = 200  # rows of the database in memory at a time; transcripts may be long

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hub.common.digests import digest
-from hub.common.output_files import Outputs
+from hub.common.output.files import Outputs
 from hub.environments.compiled import CompiledEnvironment
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData

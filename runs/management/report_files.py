@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict
 
-from hub.common.output_files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument
 from runs.models import Run
 from runs.reports.files import REPORT_FILES, ReportFile
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from hub.common.output_files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument
 from hub.management.bundles import BundleCommand
 from hub.selectors import get_version
 from hub.services import export_bundle

@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.common.output_files import add_force_argument
+from hub.common.output.files import add_force_argument
 from hub.common.wording import counted, suggest
 from hub.management import base
 from hub.models import Environment

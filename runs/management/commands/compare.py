@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.common.output_files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument
 from hub.management import base
 from runs.management.config_file import UsageError
 from runs.reports.comparison.files import comparison_html, comparison_markdown, gate_lines

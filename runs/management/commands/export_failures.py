@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.common.output_files import add_force_argument
+from hub.common.output.files import add_force_argument
 from hub.management import base
 from runs.exports import COMPLETIONS, FORMATS, export_failures
 from runs.selectors import get_run

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from django.contrib.auth.models import User
 
 from hub.common import wording
-from hub.common.output_files import add_force_argument
+from hub.common.output.files import add_force_argument
 from hub.management import base
 from hub.selectors import get_version
 from runs.exports import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hub.common.zip_stream import ZipStream
+from hub.common.output.zip_stream import ZipStream
 
 
 def test_pieces_are_an_archive_and_come_before_all_parts_are_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hub.common.output_files import CannotWrite, Outputs
+from hub.common.output.files import CannotWrite, Outputs
 
 
 def put(path: Path, text: str = "new", *, force: bool = False) -> Outputs:

@@ -1,0 +1,1 @@
+"""Files that exports write, and the .zip that a download sends."""
