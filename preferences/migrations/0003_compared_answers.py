@@ -5,27 +5,29 @@ from django.db import migrations, models
 from hub.common.fields import ContentUnavailable
 from preferences.answers import compare_answers
 
-_CHUNK = 500
-_FIELDS = ["first_digest", "second_digest", "same_answer", "longer"]
+_CHUNK = 500  # preferences with their transcripts in memory at a time
 
 
 def compare_stored_answers(apps, schema_editor):
     """Compare the answers of stored preferences; exports do so themselves where a transcript cannot be read now."""
     preferences = apps.get_model("preferences", "Preference").objects.using(schema_editor.connection.alias)
     with_answers = preferences.select_related("first", "second").only("first__messages", "second__messages")
-    found = []
-    for pk in preferences.order_by("pk").values_list("pk", flat=True).iterator(chunk_size=_CHUNK):
-        try:
-            preference = with_answers.get(pk=pk)
-        except ContentUnavailable:
-            continue
-        for name, value in compare_answers(preference.first, preference.second).items():
-            setattr(preference, name, value)
-        found.append(preference)
-        if len(found) == _CHUNK:
-            preferences.bulk_update(found, _FIELDS)
-            found = []
-    preferences.bulk_update(found, _FIELDS)
+    in_order = preferences.order_by("pk").values_list("pk", flat=True)
+    last = 0
+    while pks := list(in_order.filter(pk__gt=last)[:_CHUNK]):
+        for preference in _readable(with_answers, pks):
+            compared = compare_answers(preference.first, preference.second)
+            preferences.filter(pk=preference.pk).update(**compared)
+        last = pks[-1]
+
+
+def _readable(rows, pks):
+    """Return the rows with the primary keys *pks* whose transcripts can be read."""
+    try:
+        return list(rows.filter(pk__in=pks))
+    except ContentUnavailable:
+        half = len(pks) // 2  # finds the unreadable ones with few queries
+        return [*_readable(rows, pks[:half]), *_readable(rows, pks[half:])] if half else []
 
 
 class Migration(migrations.Migration):
