@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Self
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from hub.common.output.files import Outputs
 from hub.common.output.zip_stream import ZipStream
@@ -18,7 +18,7 @@ from preferences.answers import compare_answers
 from preferences.exporters.card import dataset_card
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.formats.registry import FORMATS
-from preferences.exporters.linter import HELD_OUT, LINTER_COLUMNS, Checks, LintedVerdict, LinterRow, LintResult, lint
+from preferences.exporters.linter import HELD_OUT, Checks, LintedVerdict, LinterRow, LintResult, lint
 from preferences.exporters.records import preference_record
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
@@ -157,7 +157,14 @@ def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Prefer
 
 def _read_for_linter(rows: QuerySet[Preference]) -> Iterator[LinterRow]:
     """Yield what the linter reads of *rows*, in order of creation."""
-    columns = rows.annotate(case_found_wrong=case_has_accepted_defect()).order_by("id").values_list(*LINTER_COLUMNS)
+    related = {
+        "environment_held_out": F("version__environment__held_out"),
+        "case_held_out": F("case__held_out"),
+        "winner": F("evidence__winner"),
+        "defect_status": F("defect__status"),
+        "tests_found_wrong": case_has_accepted_defect(),
+    }
+    columns = rows.annotate(**related).order_by("id").values_list(*LinterRow._fields)
     for values in columns.iterator(chunk_size=_CHUNK):
         row = LinterRow(*values)
         yield row if row.first_digest else _with_answers_compared(row)

@@ -31,7 +31,7 @@ CYCLE = "part of a cycle (A over B over C over A)"
 
 
 class LinterRow(NamedTuple):
-    """What the linter reads of a preference: the values of LINTER_COLUMNS.
+    """What the linter reads of a preference, as `_read_for_linter` in export.py selects it.
 
     `winner` is the side that execution decides for, if any. `defect_status` is that of the report on which an
     overruling verdict is based.
@@ -53,26 +53,6 @@ class LinterRow(NamedTuple):
     disputes_tests: bool
     defect_status: str | None
     tests_found_wrong: bool
-
-
-LINTER_COLUMNS = (
-    "pk",
-    "source",
-    "verdict",
-    "reviewer",
-    "check_result",
-    "first_digest",
-    "second_digest",
-    "same_answer",
-    "longer",
-    "version__environment__held_out",
-    "case__held_out",
-    "evidence__winner",
-    "saw_evidence",
-    "disputes_tests",
-    "defect__status",
-    "case_found_wrong",
-)
 
 
 class LintedVerdict(NamedTuple):
