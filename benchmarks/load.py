@@ -134,6 +134,7 @@ def fill(reviewers: int, clients: int, watchers: int, pairs: int) -> None:
 
     django.setup()
     from django.contrib.auth.models import Group, User
+    from django.db import connection
     from django.test import Client
     from load_data import Loader
 
@@ -158,6 +159,8 @@ def fill(reviewers: int, clients: int, watchers: int, pairs: int) -> None:
 
     sessions = [sign_in(f"reviewer-{i}") for i in range(reviewers)]
     watching = [sign_in(f"watcher-{i}") for i in range(watchers)]
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")  # as a database in use does from time to time
     tokens = [create_token(user=User.objects.create_user(f"c-{i}"), scopes=["read"])[1] for i in range(clients)]
     print(",".join(sessions), ",".join(tokens), ",".join(watching))
 

@@ -138,7 +138,7 @@ class EnvironmentVersion(models.Model):
     `digest` is the SHA-256 over the bundle's files. `certificate` is the result of the gates; it may be added later.
     """
 
-    environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
+    environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions", db_index=False)
     version = models.CharField(max_length=64)
     digest = models.CharField(max_length=64, db_index=True)
     manifest = OrderedJSONField()
@@ -175,7 +175,7 @@ class GateRequest(Leased):
 class Case(models.Model):
     """One case of a version. `data` is a CaseData as JSON; the digests identify its input and its scoring."""
 
-    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="cases")
+    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="cases", db_index=False)
     position = models.PositiveIntegerField()
     external_id = models.CharField(max_length=200)
     data = OrderedJSONField()

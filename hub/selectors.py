@@ -113,6 +113,11 @@ def iterate_cases(
         after_position = page[-1].position
 
 
+def find_by_digest(digest: str) -> EnvironmentVersion | None:
+    """Return the version whose bundle has *digest*, if it is stored."""
+    return EnvironmentVersion.objects.filter(digest=digest).first()
+
+
 def list_case_ids(version: EnvironmentVersion) -> list[str]:
     """Return the ids of all cases, in order of position."""
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))

@@ -1,8 +1,6 @@
 """Services of environments: import and export of bundles, publishing, retiring, teams, reports of wrong cases."""
 
 import itertools
-import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -12,11 +10,12 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from hub.bundles.cases import PreparedCase
+from hub.bundles.checked import CheckedCase, CheckedCases
 from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.stored import archive_size, open_stored_archive, restore_archive, store_archive
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
+from hub.gates.certificates import failed_gates
 from hub.gates.queue import pending_request, why_given_up
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
@@ -37,47 +36,54 @@ class EnvironmentRefused(UserError):
 def import_bundle(
     *,
     bundle: Bundle | str | Path,
+    cases: CheckedCases | None = None,
     owner: User | None = None,
     team: Team | None = None,
     certificate: Mapping[str, object] | None = None,
     publish: bool = False,
 ) -> EnvironmentVersion:
-    """Store a bundle as a new version, private until published; return the existing one if the digest is stored.
+    """Store a bundle as a new version; return the existing one if the digest is stored.
+
+    A new environment is private until it is published. A new version of a published environment becomes its latest one
+    when it has passed its gates.
 
     If the archive of the existing version is missing or damaged, it is stored again.
 
-    *owner* None means the operator at the command line, who may add versions to any environment. *team* owns a new
-    environment; one that exists keeps its team. *certificate* is the
-    result of the gates; it is ignored if it is for another digest. Raises BundleError with every problem,
-    EnvironmentRefused and QuotaExceeded.
+    *cases* are those of the bundle if it was checked before; they are read again if it has changed since. *owner* None
+    means the operator at the command line, who may add versions to any environment. *team* owns a new environment; one
+    that exists keeps its team. *certificate* is the result of the gates; it is ignored if it is for another digest.
+    Raises BundleError with every problem, EnvironmentRefused and QuotaExceeded.
     """
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
-            return import_bundle(bundle=opened, owner=owner, team=team, certificate=certificate, publish=publish)
+            return import_bundle(
+                bundle=opened, cases=cases, owner=owner, team=team, certificate=certificate, publish=publish
+            )
     try:
         manifest = bundle.manifest
     except BundleError:  # report the problems of all files, not only of the manifest
         raise BundleError(bundle_problems(bundle, on_case=lambda item: None)) from None
     existing = _find_version(manifest, bundle, owner)
     if existing is None:
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
-            # Reading, rendering and digesting come first, so that the database is locked only while rows are written.
-            problems = bundle_problems(bundle, on_case=lambda item: spool.write(_case_line(item)))
-            if problems:
-                raise BundleError(problems)
-            archive = store_archive(bundle, lambda size: _check_storage(manifest, team, size))
-            with transaction.atomic():
-                environment = _locked_environment(manifest, owner, team)
-                if environment.team is not None:
-                    check_storage(lock_team(environment.team), archive_size(archive))
-                existing = _find_version(manifest, bundle, owner) or _create_version(
-                    environment, manifest, bundle, archive, spool
-                )
+        # Reading, rendering and digesting come first, so that the database is locked only while rows are written.
+        if cases is None or cases.digest != bundle.digest:
+            cases = CheckedCases(bundle)
+        archive = store_archive(bundle, lambda size: _check_storage(manifest, team, size))
+        with transaction.atomic():
+            environment = _locked_environment(manifest, owner, team)
+            if environment.team is not None:
+                check_storage(lock_team(environment.team), archive_size(archive))
+            existing = _find_version(manifest, bundle, owner) or _create_version(
+                environment, manifest, bundle, archive, cases
+            )
+        cases.close()
     else:
         restore_archive(existing, bundle)
     if certificate is not None and certificate.get("digest") == existing.digest:
         set_certificate(version=existing, certificate=certificate)
     if publish:
+        if reason := why_version_is_not_publishable(existing):
+            raise EnvironmentRefused(reason)
         publish_environment(environment=existing.environment)
     return existing
 
@@ -111,11 +117,6 @@ def _next_patch(version: str) -> str:
     return f"{major}.{minor}.{int(patch) + 1}"
 
 
-def _case_line(item: PreparedCase) -> str:
-    values = [item.position, item.case.id, item.case.to_json(), item.input_digest, item.scoring_digest]
-    return json.dumps(values, separators=(",", ":")) + "\n"
-
-
 def _locked_environment(manifest: Manifest, owner: User | None, team: Team | None) -> Environment:
     """Return the environment's row, created if missing and locked until the transaction ends."""
     texts = {name: getattr(manifest, name) for name in TEXTS}
@@ -134,7 +135,7 @@ def _check_storage(manifest: Manifest, team: Team | None, size: int) -> None:
 
 
 def _create_version(
-    environment: Environment, manifest: Manifest, bundle: Bundle, archive: str, spool: IO[str]
+    environment: Environment, manifest: Manifest, bundle: Bundle, archive: str, cases: CheckedCases
 ) -> EnvironmentVersion:
     version = EnvironmentVersion.objects.create(
         environment=environment,
@@ -144,39 +145,38 @@ def _create_version(
         readme=bundle.readme,
         archive=archive,
         archive_bytes=archive_size(archive),
+        case_count=cases.count,
     )
-    version.case_count = _create_cases(version, spool)
-    version.save(update_fields=["case_count"])
-    latest = environment.latest
-    if latest is None or version_key(version.version) > version_key(latest.version):
-        _update_texts(environment, manifest, latest)
-        environment.latest = version
+    _create_cases(version, cases)
     environment.held_out = environment.held_out or manifest.held_out  # can only be tightened
     environment.partly_held_out = environment.partly_held_out or bool(manifest.held_out_splits)
     environment.save()
+    _make_latest(environment, version)
     return version
 
 
-def _create_cases(version: EnvironmentVersion, spool: IO[str]) -> int:
-    spool.seek(0)
-    count = 0
-    while batch := [_case(version, line) for line in itertools.islice(spool, BATCH)]:
+def _make_latest(environment: Environment, version: EnvironmentVersion) -> None:
+    """Make *version* the latest one if it is newer. In a published environment it must have passed its gates."""
+    latest = environment.latest
+    if latest is not None and version_key(version.version) <= version_key(latest.version):
+        return
+    passed = version.certificate is not None and not failed_gates(version.certificate)
+    if environment.visibility == Environment.Visibility.PUBLISHED and not passed:
+        return
+    _update_texts(environment, Manifest.model_validate(version.manifest), latest)
+    environment.latest = version
+    environment.save()
+
+
+def _create_cases(version: EnvironmentVersion, cases: CheckedCases) -> None:
+    rows = (_case(version, case) for case in cases)
+    while batch := list(itertools.islice(rows, BATCH)):
         Case.objects.bulk_create(batch)
-        count += len(batch)
-    return count
 
 
-def _case(version: EnvironmentVersion, line: str) -> Case:
-    position, external_id, data, input_digest, scoring_digest = json.loads(line)
-    return Case(
-        version=version,
-        position=position,
-        external_id=external_id,
-        data=data,
-        input_digest=input_digest,
-        scoring_digest=scoring_digest,
-        held_out=case_split(data) in version.manifest.get("held_out_splits", []),
-    )
+def _case(version: EnvironmentVersion, case: CheckedCase) -> Case:
+    held_out = case_split(case.data) in version.manifest.get("held_out_splits", [])
+    return Case(version=version, held_out=held_out, **case._asdict())
 
 
 def _update_texts(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
@@ -198,26 +198,36 @@ def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
 
 
 def set_certificate(*, version: EnvironmentVersion, certificate: Mapping[str, object]) -> None:
-    """Store the result of the gates. Raises EnvironmentRefused if it has another digest."""
+    """Store the result of the gates. A new version of a published environment that passed becomes the latest one.
+
+    Raises EnvironmentRefused if the certificate has another digest.
+    """
     if certificate.get("digest") != version.digest:
         raise EnvironmentRefused(f"The certificate has another digest than {version}; run the gates of this version.")
     if version.certificate != certificate:
         version.certificate = certificate
-        version.save(update_fields=["certificate"])
+        with transaction.atomic():
+            version.save(update_fields=["certificate"])
+            _make_latest(Environment.objects.select_for_update().get(pk=version.environment_id), version)
 
 
 def why_not_publishable(environment: Environment) -> str:
     """Return why the environment cannot be published; "" if its latest version has passed its gates."""
-    version = environment.latest
-    certificate = version.certificate if version else None
-    request = pending_request(version) if version else None
+    if environment.latest is None:
+        return f"{environment.slug} cannot be published: it has no version."
+    return why_version_is_not_publishable(environment.latest)
+
+
+def why_version_is_not_publishable(version: EnvironmentVersion) -> str:
+    """Return why *version* cannot be shown to everybody; "" if it has passed its gates."""
+    request = pending_request(version)
     if request is not None:
         if reason := why_given_up(request):
-            return f"{environment.slug} cannot be published: its gates failed to finish: {reason.rstrip('.')}."
-        return f"{environment.slug} cannot be published yet: a worker is running its gates, or will do so soon."
-    if version is None or certificate is None:
-        return f"{environment.slug} cannot be published: its gates have not been run."
-    failed = [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]
+            return f"{version} cannot be published: its gates failed to finish: {reason.rstrip('.')}."
+        return f"{version} cannot be published yet: a worker is running its gates, or will do so soon."
+    if version.certificate is None:
+        return f"{version} cannot be published: its gates have not been run."
+    failed = failed_gates(version.certificate)
     return f"{version} cannot be published: it failed {', '.join(failed)}." if failed else ""
 
 

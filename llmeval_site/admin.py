@@ -34,8 +34,16 @@ class InvitingUserAdmin(UserAdmin):
                 messages.warning(request, f"{user} is inactive or has no mail address.")
 
 
+class SecretsAdmin(admin.ModelAdmin):
+    """Admin of rows with secrets: the fields in `exclude` are not shown, and rows cannot be looked up by them."""
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Refuse lookups such as `?secret__startswith=a`, which would reveal a secret letter by letter."""
+        return lookup.partition("__")[0] not in (self.exclude or ()) and super().lookup_allowed(lookup, value, request)
+
+
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin):
+class ApiTokenAdmin(SecretsAdmin):
     """List of tokens with an action that revokes them."""
 
     list_display = ["prefix", "user", "name", "scopes", "state", "created_at", "expires_at", "last_used_at"]
@@ -77,7 +85,7 @@ class OpenIDIdentityAdmin(admin.ModelAdmin):
 
 
 @admin.register(Webhook)
-class WebhookAdmin(admin.ModelAdmin):
+class WebhookAdmin(SecretsAdmin):
     """List of all webhooks, which administrators can delete."""
 
     list_display = ["url", "user", "events", "created_at", "disabled_at"]

@@ -63,13 +63,15 @@ def _latest(user: User) -> Context:
 def _with_change(cell: CellResult, before: PastResult | None) -> Context:
     """Return a result, the result of the same model and environment before it, and the change of the accuracy.
 
-    There is no change if the two results are of different cases; comparing the runs case by case shows the difference.
+    There is no change if the two results are of different cases, or one has no scored response; comparing the runs case
+    by case shows the difference.
     """
     change = None
-    if before is not None and same_cases(cell, before.cell):
+    same = before is not None and same_cases(cell, before.cell)
+    if before is not None and same:
         now, then = cell.accuracy.value, before.cell.accuracy.value
         change = now - then if now is not None and then is not None else None
-    return {"cell": cell, "before": before, "change": change}
+    return {"cell": cell, "before": before, "change": change, "same": same}
 
 
 def _changed(user: User) -> Context | None:

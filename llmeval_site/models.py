@@ -10,7 +10,7 @@ from hub.common.fields import OrderedJSONField
 class IdempotencyRecord(models.Model):
     """The response to one POST of one user. `status` is null while the first request is being processed."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=255)
     request_digest = models.CharField(
         max_length=64, help_text="SHA-256 of the request: a key is valid for one request."
@@ -18,6 +18,7 @@ class IdempotencyRecord(models.Model):
     status = models.PositiveSmallIntegerField(null=True)
     content_type = models.CharField(max_length=100, blank=True)
     body = models.BinaryField(default=bytes)
+    compressed = models.BooleanField(default=False, help_text="Whether `body` is compressed with gzip.")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

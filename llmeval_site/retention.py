@@ -12,9 +12,9 @@ from runs.retention import (
     Removal,
     cached_calls,
     deleted_runs,
-    ended_rollouts,
     episode_checkpoints,
     gate_leftovers,
+    old_rollouts,
     rows_removal,
     workspace_snapshots,
 )
@@ -46,7 +46,7 @@ def removals_by_settings() -> Iterator[Removal]:
         yield deleted_runs(before=now - timedelta(days=settings.KEEP_DELETED_RUNS_DAYS))
     if settings.KEEP_CALLS_DAYS:
         yield cached_calls(before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
-    yield ended_rollouts()
+    yield old_rollouts()
     yield episode_checkpoints()
     yield workspace_snapshots()
     yield expired_drafts()

@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "llmeval_site.middleware.health_checks.HealthCheckMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "llmeval_site.middleware.null_characters.NullCharacterMiddleware",
+    "llmeval_site.middleware.head_requests.HeadRequestMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

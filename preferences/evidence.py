@@ -2,6 +2,10 @@
 
 from typing import Literal, TypedDict
 
+from django.contrib.auth.models import AnonymousUser, User
+
+from hub.selectors import may_see_content
+from preferences.models import Issue, Preference
 from preferences.sides import Side
 from runs.models import Response, Score
 
@@ -111,3 +115,13 @@ def without_reasons(evidence: Evidence) -> Evidence:
 def _side_without_reasons(side: SideEvidence) -> SideEvidence:
     rules: list[RuleResult] = [{**rule, "reason": "", "execution": None} for rule in side.get("rules", [])]
     return {**side, "rules": rules}
+
+
+def may_read_words(user: User | AnonymousUser, preference: Preference, issue: Issue | None = None) -> bool:
+    """Return whether *user*, who may see *preference*, may read its critiques, or the note of its *issue*.
+
+    A judge that saw the scoring results may quote their reasons, also in an issue that a reviewer has kept.
+    """
+    kept = issue is not None and issue.kept_from_id is not None
+    author = preference.suggestion if kept else preference
+    return author is None or not author.saw_evidence or may_see_content(user, preference.version.environment)

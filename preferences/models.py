@@ -62,7 +62,7 @@ class Preference(models.Model):
         PASSED = "passed", "passed"
         FAILED = "failed", "accepted a wrong suggestion"
 
-    first = models.ForeignKey(Response, models.PROTECT, related_name="preferences_as_first")
+    first = models.ForeignKey(Response, models.PROTECT, related_name="preferences_as_first", db_index=False)
     second = models.ForeignKey(Response, models.PROTECT, related_name="preferences_as_second")
     verdict = models.CharField(max_length=8, choices=Verdict)
     source = models.CharField(max_length=10, choices=Source, db_index=True)
@@ -112,7 +112,7 @@ class Preference(models.Model):
         help_text="The report on which an overruling verdict is based.",
     )
 
-    run = models.ForeignKey(Run, models.PROTECT, related_name="preferences")
+    run = models.ForeignKey(Run, models.PROTECT, related_name="preferences", db_index=False)
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
     case = models.ForeignKey(Case, models.PROTECT, related_name="+")
     input_digest = models.CharField(max_length=64)

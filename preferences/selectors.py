@@ -93,6 +93,11 @@ def case_has_accepted_defect() -> Exists:
     return Exists(CaseDefect.objects.filter(case=OuterRef("case"), status=CaseDefect.Status.ACCEPTED))
 
 
+def openly_disputing_preferences() -> QuerySet[Preference]:
+    """Return the preferences in force that overrule tests, with a report that no curator has resolved."""
+    return current_preferences().filter(disputes_tests=True, defect__status=CaseDefect.Status.OPEN)
+
+
 def without_refuted(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """Return *rows* without verdicts refuted by curators.
 

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from hub.common import leases
+from hub.common.storable import storable
 from hub.models import CaseDefect
 from hub.protocols.messages import JSON
 from hub.services import report_defect
@@ -18,7 +19,7 @@ from preferences.evidence import Evidence, evidence_of
 from preferences.models import Preference
 from preferences.services import NewPreference, Reaction, record_preference
 from preferences.sides import Sides, lists_choices
-from review.errors import InvalidDecision
+from review.errors import AlreadyDecided, InvalidDecision
 from review.issues import MarkedIssue, kept_issues, new_issue
 from review.judge.suggestions import attention_check_of
 from review.models import Assignment, AttentionCheck, Pair
@@ -35,7 +36,8 @@ from review.queue.assignments import (
 )
 from review.services import pairs_with_responses
 
-_MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quote")
+_MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash")
+_LISTED_QUOTE = 80  # characters of a quote in a draft, for the list of marks on the page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +62,12 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     """Store the decision and end the assignment. The same decision sent twice is stored once.
 
     Returns None if the suggestion was hidden and this was the first verdict: the verdict is saved, and the reviewer
-    confirms or changes it once the suggestion is shown. Raises InvalidDecision and AssignmentLost.
+    confirms or changes it once the suggestion is shown. Raises InvalidDecision, AssignmentLost, and AlreadyDecided for
+    another decision than the stored one.
     """
     assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
-    if assignment.state == DONE and assignment.preference is not None:
-        return assignment.preference
     if assignment.state != OPEN:
-        raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
+        return _stored_decision(assignment, decision)
     pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
     assignment.pair = pair
     check = _update_attention_check(assignment, decision)
@@ -104,10 +105,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
     with transaction.atomic():
         # Updated first, so that a duplicate request waits here and then finds the stored decision.
         if not leases.release(assignment, assignment.holder, state=DONE, finished_at=now):
-            done = Assignment.objects.select_related("preference").get(pk=assignment.pk)
-            if done.state == DONE and done.preference is not None:
-                return done.preference
-            raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
+            return _stored_decision(Assignment.objects.select_related("preference").get(pk=assignment.pk), decision)
         new = NewPreference(
             first=pair.first,
             second=pair.second,
@@ -125,6 +123,24 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
         preference = record_preference(new)
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
     return preference
+
+
+def _stored_decision(assignment: Assignment, decision: Decision) -> Preference:
+    """Return the preference of *assignment*, which is not open, if it is equal to *decision*.
+
+    Raises AlreadyDecided if verdict or fields differ, and AssignmentLost if there is no preference.
+    """
+    stored = assignment.preference
+    if assignment.state != DONE or stored is None:
+        raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
+    choices = lists_choices(stored.first.messages)
+    entered = storable(stored_values(decision.fields, Sides(assignment.swapped), choices=choices))
+    if decision.verdict != stored.verdict or any(getattr(stored, name) != value for name, value in entered.items()):
+        raise AlreadyDecided(
+            f"You had already decided pair {assignment.pair_id}, so what you sent now is not stored. To change your "
+            "last decision, undo it."
+        )
+    return stored
 
 
 def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
@@ -167,21 +183,20 @@ def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck 
 def undo_last(*, user: User) -> Assignment | None:
     """Reopen the last decision or skip of *user* and return its assignment, or None if there is nothing to reopen.
 
-    A decision stays in force until a new one supersedes it.
+    A decision stays in force until a new one supersedes it; the time of the new one begins now. Raises AssignmentLost
+    if other reviewers have the pair that was skipped.
     """
     last = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED]).order_by("-finished_at").first()
     if last is None:
         return None
     if last.state == SKIPPED:
-        try:
-            return claim_pair(last.pair, user)
-        except AssignmentLost:
-            return None
+        return claim_pair(last.pair, user)
     draft = _draft_of(last, last.preference) if last.preference else {}
+    done, now = Q(state=DONE), timezone.now()
     with transaction.atomic():
         release_open_assignment(user)
         reopened = leases.take(
-            last, last.holder, LEASE, condition=Q(state=DONE), state=OPEN, draft=draft, finished_at=None
+            last, last.holder, LEASE, condition=done, state=OPEN, draft=draft, started_at=now, finished_at=None
         )
     return last if reopened else None
 
@@ -195,6 +210,7 @@ def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, JSON]
             "side": sides.letter(preference.side_of(issue.response_id)).lower(),
             "category": issue.category.slug,
             **{name: getattr(issue, name) for name in _MARK_FIELDS},
+            "quote": issue.quote[:_LISTED_QUOTE],
             "note": sides.shown(issue.note),
         }
         for issue in issues

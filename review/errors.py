@@ -1,6 +1,6 @@
 """Errors of review that a reviewer can fix."""
 
-from hub.common.errors import UserError
+from hub.common.errors import Conflict, UserError
 
 
 class InvalidDecision(UserError):
@@ -11,3 +11,7 @@ class InvalidDecision(UserError):
 
     def headline(self) -> str:
         return "The decision was not stored."
+
+
+class AlreadyDecided(Conflict):
+    """The reviewer has decided the pair, and sent another decision without undoing the first."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hub.protocols.messages import count_prompt_messages
 from preferences.models import Issue, IssueCategory
 from preferences.services import NewIssue
 from preferences.sides import Side, Sides
@@ -44,7 +45,13 @@ def new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> New
             "issues", f"There is no severity {item.severity!r}. Use one of {', '.join(Issue.Severity.values)}."
         )
     span = None
+    if (item.start is None) != (item.end is None):
+        raise InvalidDecision(
+            "issues", "A mark has a start without an end, or an end without a start. Give both or none."
+        )
     if item.start is not None and item.end is not None:
+        if item.message < count_prompt_messages(response.messages):
+            raise InvalidDecision("issues", f"Message {item.message} is part of the task. Mark text of the response.")
         try:
             text = text_at(response.messages, item.message, item.call)
             if item.text_hash and item.text_hash != text_hash(text):
@@ -61,7 +68,9 @@ def kept_issues(pair: Pair, ids: list[int]) -> list[NewIssue]:
     if pair.suggestion is None or not ids:
         return []
     kept = []
-    for issue in pair.suggestion.issues.filter(pk__in=ids).select_related("category", "response"):
+    for issue in pair.suggestion.issues.select_related("category", "response"):
+        if issue.pk not in ids:
+            continue
         span = None
         if issue.start is not None and issue.end is not None:
             text = text_at(issue.response.messages, issue.message, issue.call)

@@ -24,9 +24,9 @@ class Pair(models.Model):
         BOTH_FAIL = "both_fail", "both fail"
         ONE_PASSES = "one_passes", "exactly one passes"
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="pairs")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="pairs", db_index=False)
     case = models.ForeignKey(Case, models.PROTECT, related_name="+")
-    first = models.ForeignKey(Response, models.CASCADE, related_name="+")
+    first = models.ForeignKey(Response, models.CASCADE, related_name="+", db_index=False)
     second = models.ForeignKey(Response, models.CASCADE, related_name="+")
     kind = models.CharField(max_length=12, choices=Kind)
     position = models.BigIntegerField()
@@ -66,8 +66,8 @@ class Assignment(Leased):
         SKIPPED = "skipped", "skipped"
         LAPSED = "lapsed", "lapsed"
 
-    pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments")
-    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments", db_index=False)
+    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False)
     slot = models.PositiveSmallIntegerField(help_text="From 0 to the overlap of the pair minus 1.")
     state = models.CharField(max_length=8, choices=State, default=State.OPEN)
     lease_owner = models.CharField(
@@ -127,7 +127,7 @@ class AttentionCheck(models.Model):
 class JudgeCall(models.Model):
     """Call of a judge model for one order of a pair, with its answer, usage and cost."""
 
-    pair = models.ForeignKey(Pair, models.CASCADE, related_name="judge_calls")
+    pair = models.ForeignKey(Pair, models.CASCADE, related_name="judge_calls", db_index=False)
     judge = models.CharField(max_length=120)
     fingerprint = models.CharField(max_length=64)
     prompt_version = models.CharField(max_length=32)

@@ -8,8 +8,11 @@ class RunsConfig(AppConfig):
     verbose_name = "Runs"
 
     def ready(self) -> None:
-        # Both import models, which exist only once the apps are loaded.
+        # They import models, which exist only once the apps are loaded.
+        from runs.execution.session.run_budget import record_costs
         from runs.stages import register
         from runs.tracking.stage import TrackingStage
+        from runs.transitions import on_end
 
         register(TrackingStage())
+        on_end(record_costs)

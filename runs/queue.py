@@ -33,10 +33,11 @@ UserId = int | None  # None: runs without a user, which share as if they had one
 def take_next_lease(*, owner: str) -> Run | None:
     """Take the lease of the run that goes first, and return the run; None if none waits.
 
-    A run waits if it is queued and ready, or if its process ended while it was running.
+    A run waits if it is queued and ready, or if its process ended while it was running, with or without its lease.
     """
     now = timezone.now()
-    waiting = Run.objects.filter(_queued(before=now) | Q(status__in=ACTIVE, lease_until__lt=now))
+    left_behind = Q(status__in=ACTIVE, lease_until__lt=now) | Q(Q(status=Run.Status.RUNNING), leases.free())
+    waiting = Run.objects.filter(_queued(before=now) | left_behind)
     for runs in by_fewest_workers(waiting, "created_by"):
         impatient = runs.filter(ready_at__lt=now - PATIENCE).order_by("ready_at", "id")
         for run in [*impatient[:_CANDIDATES], *runs.order_by("remaining", "ready_at", "id")[:_CANDIDATES]]:
@@ -115,9 +116,13 @@ def _of_users(path: str, users: Collection[UserId]) -> Q:
 
 
 def _take(run: Run, owner: str) -> bool:
-    """Take the lease of *run*. If a process that died was executing it, that is counted."""
+    """Take the lease of *run*, unless its status has changed. If a process that died was executing it, that is counted.
+
+    Otherwise a run that is cancelled at this moment would have a lease, with which it could not be resumed.
+    """
     died = run.status == Run.Status.RUNNING and run.lease_owner != ""
-    return leases.take(run, owner, LEASE, takeovers=F("takeovers") + 1 if died else F("takeovers"))
+    takeovers = F("takeovers") + 1 if died else F("takeovers")
+    return leases.take(run, owner, LEASE, condition=Q(status=run.status), takeovers=takeovers)
 
 
 def _queued(*, before: object) -> Q:

@@ -24,6 +24,7 @@ from hub.common.unused_files import delete_unused_files, find_unused_files, size
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
 from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run, Score
+from runs.rescoring import remove_recordings
 from runs.rollouts.expiry import expired_rollouts
 from runs.rollouts.snapshots import unneeded_snapshots
 from sandbox.workspaces.snapshots import remove_snapshots
@@ -103,6 +104,7 @@ def _remove_part_of_run(pk: int, before: datetime) -> bool:
             _delete(Response.objects.filter(pk__in=batch), Score.objects.filter(response__in=batch))
             run.results.all().delete()  # they no longer agree with the responses, should the run be restored
             return True
+        remove_recordings(run)
         run.delete()
         return False
 
@@ -133,7 +135,7 @@ def _age_limit(max_characters: int) -> datetime | None:
     return None
 
 
-def ended_rollouts() -> Removal:
+def old_rollouts() -> Removal:
     """Return the removal of the rollouts that expired more than EPISODE_KEEP_DAYS days ago."""
     return rows_removal("expired rollouts", expired_rollouts(), _EPISODE_TEXTS)
 

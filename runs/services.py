@@ -50,7 +50,10 @@ def create_run(
     Imports the bundles that the config names by path first. *team*: who owns the run; None: it is shared.
     *rescored_from*: the run whose responses it scores again. Raises QuotaExceeded.
     """
-    versions = [item.version or import_bundle(bundle=item.path or "", owner=user, team=team) for item in environments]
+    versions = [
+        item.version or import_bundle(bundle=item.path or "", cases=item.cases, owner=user, team=team)
+        for item in environments
+    ]
     remaining = expected_responses((item.count for item in environments), len(config.models), config.attempts)
     with transaction.atomic():
         if team is not None:
@@ -152,6 +155,9 @@ def resume_run(*, run: Run, owner: str = "") -> bool:
             except (StatusConflict, RunBusy):
                 return False
         run.models.update(stopped="")
+        if run.tracking_state == Run.TrackingState.LOGGED:  # with the results before
+            run.tracking_state = Run.TrackingState.PENDING
+            run.save(update_fields=["tracking_state"])
     return True
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from hub.common.documents.validation import StrictNumbers
 from hub.common.registry import Registry
 from hub.protocols.calls import CallModel
 from hub.protocols.messages import JSON
@@ -18,7 +19,7 @@ from runs.models import Run
 from runs.providers.base import ModelSpec
 
 
-class StageConfig(BaseModel):
+class StageConfig(StrictNumbers):
     """Base class of the section of a stage in a run's config. Unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid")

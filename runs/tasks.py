@@ -27,6 +27,7 @@ from sandbox.errors import SandboxUnavailable
 logger = logging.getLogger(__name__)
 
 _HELP_AGAIN_S = 60.0
+_TRACKING_FAILURES = 5  # runs that could not be logged, one after the other, until logging waits for the next call
 _failed_to_help: dict[int, float] = {}  # run -> until when this process does not execute its shards
 _syncing = threading.Lock()
 
@@ -119,13 +120,17 @@ def sync_tracking() -> None:
 
 
 def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
+    """Log *runs*. A run that MLflow rejects does not hold up the others; several in a row mean that MLflow is down."""
+    failures = 0
     for run in runs:
-        if is_shutting_down():
+        if is_shutting_down() or failures == _TRACKING_FAILURES:
             return
         outcome = track(run, tracker, tracking_config(run))
-        if outcome["state"] != Run.TrackingState.LOGGED:
+        if outcome["state"] == Run.TrackingState.LOGGED:
+            failures = 0
+        else:
+            failures += 1
             logger.warning("run %s is not logged in MLflow yet: %s", run.pk, outcome["error"], extra={"run_id": run.pk})
-            return
 
 
 def _execute(run: Run, owner: str) -> None:

@@ -6,6 +6,7 @@
   const typing = (e) => e && (e.isContentEditable || /^(textarea|select)$/i.test(e.tagName) ||
     (e.tagName === "INPUT" && !/^(radio|checkbox)$/.test(e.type)));
   const keysOff = () => localStorage.getItem("keys") === "off";
+  const LISTED = 80; // characters of a quote in the list of marks
   const points = (text) => Array.from(text).length; // code points, as the server counts
 
   // ---- marks: kept in the form's hidden field, shown as a list and with the CSS highlight API
@@ -52,7 +53,7 @@
     list.replaceChildren(...marks().map((mark, index) => {
       const item = document.createElement("li");
       const words = document.createElement("span");
-      words.textContent = `${mark.side.toUpperCase()} ${mark.category} (${mark.severity}) “${(mark.quote || "").slice(0, 80)}” ${mark.note}`;
+      words.textContent = `${mark.side.toUpperCase()} ${mark.category} (${mark.severity}) “${(mark.quote || "").slice(0, LISTED)}” ${mark.note}`;
       const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
       remove.setAttribute("aria-label", `Remove mark ${index + 1}`);
       remove.addEventListener("click", () => keep(marks().filter((_, i) => i !== index)));
@@ -145,7 +146,7 @@
       keep([...marks(), {
         side, category: by("mark-category").value, severity: by("mark-severity").value, note: by("mark-note").value,
         message: found ? Number(data.message) : 0, call: found ? callOf(data) : null, start: found ? found.start : null, end: found ? found.end : null,
-        text_hash: found ? data.hash : "", quote: found ? found.quote : "",
+        text_hash: found ? data.hash : "", quote: found ? found.quote.slice(0, LISTED) : "", // the server stores the whole quote
       }]);
     };
   };
@@ -153,16 +154,24 @@
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
   let timer = 0;
+  const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
+    if (form() !== here) return;
+    const state = document.getElementById("draft-state");
+    state.textContent = problem || "Draft saved.";
+    if (problem) state.closest("details").open = true;
+  };
   const save = async (leaving = false) => { // keepalive requests are limited to 64 KB by browsers
     const here = form();
     clearTimeout(timer);
     timer = 0;
     if (!here) return;
-    const state = document.getElementById("draft-state");
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
-      if (form() === here) state.textContent = answer.ok ? "Draft saved." : await answer.text();
-    } catch { if (form() === here) state.textContent = "The draft was not saved: no connection to the server."; }
+      const problem = answer.redirected
+        ? "The draft was not saved: you are signed out. Copy what you entered before you sign in again."
+        : answer.ok ? "" : await answer.text();
+      report(here, problem);
+    } catch { report(here, "The draft was not saved: no connection to the server."); }
   };
   const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
   window.addEventListener("pagehide", () => { if (timer) save(true); }); // save changes that the timer has not saved yet
@@ -235,7 +244,9 @@
       return;
     }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Enter" && event.target.closest && event.target.closest("#decision [name=verdict]")) {
+    // Enter decides, unless something has the focus that Enter acts on.
+    const acts = event.target.closest && event.target.closest("a, button, summary, input:not([name=verdict]), select, textarea, [contenteditable]");
+    if (event.key === "Enter" && form() && !acts && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       form().querySelector("[data-decide]").click();
       return;

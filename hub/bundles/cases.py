@@ -35,7 +35,7 @@ def prepared_cases(
     *environment* is None if it does not compile. Rows are then only mapped, and the digests are empty.
     """
     mapper = CaseMapper(manifest.dataset.fields, open_file)
-    position = number = 0
+    position = number = left_out = 0
     with DiskIndex() as ids:
         try:
             for number, (file, line, row) in enumerate(read_rows(manifest.dataset, open_file), 1):
@@ -43,6 +43,7 @@ def prepared_cases(
                     if isinstance(row, DatasetError):
                         raise row
                     if not _is_included(manifest.dataset.where, row, file, line):
+                        left_out += 1
                         continue
                     yield _prepare_case(environment, mapper, ids, file, line, row, position, number)
                     position += 1
@@ -53,6 +54,8 @@ def prepared_cases(
             return
     if number == 0:
         yield Problem(file=manifest.dataset.path or MANIFEST, message="the dataset has no rows.")
+    elif left_out == number:
+        yield Problem("every row is left out, so there are no cases.", "dataset.where", file=MANIFEST)
 
 
 def _prepare_case(

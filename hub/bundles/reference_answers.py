@@ -27,10 +27,11 @@ _FORMS = ("content", "messages", "script")
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAnswer:
-    """Assistant messages of one episode; `why` is the reason why a wrong answer is wrong."""
+    """Assistant messages of one episode; `why` is the reason why a wrong answer is wrong. `line` is that of a file."""
 
     messages: list[Message]
     why: str = ""
+    line: int | None = None
 
 
 class ReferenceAnswers:
@@ -66,6 +67,11 @@ class ReferenceAnswers:
     def cases(self) -> Iterator[str]:
         """Yield the ids of the cases that the file answers."""
         return (key.partition(":")[2] for key in self._index.keys("0:")) if self._index else iter(())
+
+    def line(self, case: str) -> int | None:
+        """Return the line of the first answer of the case with the id *case* in the file."""
+        text = self._index.get(f"0:{case}") if self._index else None
+        return None if text is None else ReferenceAnswer(*json.loads(text)).line
 
     def of(self, case: CaseData) -> list[ReferenceAnswer]:
         """Return the answers of *case*, in order. Raises BundleError if a template gives no answer."""
@@ -112,7 +118,7 @@ class ReferenceAnswers:
                     yield from problems or [Problem(file=path, line=line, message=str(error))]
                     continue
                 number = 0
-                while self._index.add(f"{number}:{case}", json.dumps([answer.messages, answer.why])) is not None:
+                while self._index.add(f"{number}:{case}", json.dumps([answer.messages, answer.why, line])) is not None:
                     number += 1
         except DatasetError as error:
             yield from error.problems
@@ -125,7 +131,7 @@ def _answer(row: Row | DatasetError, open_file: Opener) -> tuple[str, ReferenceA
     if unknown:
         raise ValueError(f"unknown key {', '.join(unknown)}; {wording.suggest(unknown[0], sorted(KEYS))}")
     case = row.get("case", row.get("id"))
-    if isinstance(case, bool) or not isinstance(case, str | int):
+    if isinstance(case, bool) or not isinstance(case, str | int | float):
         raise ValueError("`case` is missing: the id of the case that this answers.")
     if sum(form in row for form in _FORMS) != 1:
         raise ValueError(
@@ -199,6 +205,9 @@ class RecordedCalls:
                 problems += row.problems
             elif row.get("purpose") not in ("user", "rubric") or not isinstance(content := row.get("content"), str):
                 message = "a recording has `purpose` user or rubric, `case` and `content`."
+                problems.append(Problem(file=path, line=line, message=message))
+            elif wrong := [key for key in sorted(CALL_KEYS & row.keys()) if isinstance(row[key], dict | list)]:
+                message = f"`{wrong[0]}` of a recording must be text or a number."
                 problems.append(Problem(file=path, line=line, message=message))
             else:
                 found.rows[_recording_key(row)] = content

@@ -6,10 +6,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hub.bundles.cases import PreparedCase, prepared_cases
-from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.loader import README, Bundle, open_bundle
 from hub.bundles.reference_answers import RecordedCalls, ReferenceAnswers
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
+from hub.datasets.row_types import unstorable_text
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError, ProblemList
 from hub.manifest.schema import Answers, Manifest
@@ -75,7 +76,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     except BundleError as error:
         problems.add(*error.problems)
     missing, broken = list(_missing_files(bundle, manifest)), list(_bad_templates(bundle, manifest))
-    problems.add(*missing, *broken)
+    problems.add(*missing, *broken, *_readme_problems(bundle))
     manifest = manifest.model_copy(deep=True)
     for problem in broken:
         manifest.dataset.fields.pop(problem.path.rpartition(".")[2], None)  # reported once, not for every row
@@ -85,11 +86,13 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
         if isinstance(source := getattr(manifest, key), Answers) and not any(item.path == key for item in broken)
     ]
     splits: set[str] = set()
+    complete = True  # whether the ids of all cases are known
     with DiskIndex() as ids:
         if not any(problem.path.startswith("dataset") for problem in missing):
             for found in prepared_cases(manifest, environment, bundle.file):
                 if isinstance(found, Problem):
                     problems.add(found)
+                    complete = False
                 else:
                     ids.add(found.case.id, "")
                     if manifest.held_out_splits:
@@ -98,7 +101,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
                     on_case(found)
                 if problems.full:
                     return problems.sorted()
-            problems.add(*_answer_problems(bundle, manifest, ids))
+            problems.add(*_answer_problems(bundle, manifest, ids if complete else None))
             problems.add(*_unknown_splits(bundle, manifest, splits))
     return problems.sorted()
 
@@ -117,6 +120,16 @@ def _unknown_splits(bundle: Bundle, manifest: Manifest, splits: set[str]) -> Ite
             yield bundle.problem(
                 ["held_out_splits", index], f"no case has the split {split!r}", f"The splits of the cases are {known}."
             )
+
+
+def _readme_problems(bundle: Bundle) -> Iterator[Problem]:
+    try:
+        what, remedy = unstorable_text(bundle.readme)
+    except BundleError as error:
+        yield from error.problems
+    else:
+        if what:
+            yield Problem(file=README, message=f"the file contains {what}.", remedy=remedy)
 
 
 def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
@@ -148,8 +161,8 @@ def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
                 yield bundle.problem([key], message)
 
 
-def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iterator[Problem]:
-    """Yield problems of answer files that cannot be read or that name unknown cases."""
+def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex | None) -> Iterator[Problem]:
+    """Yield problems of answer files that cannot be read or that name cases which are not in *ids*, if it is given."""
     for key in ("gold", "wrong"):
         source = getattr(manifest, key)
         if not isinstance(source, str) or source not in bundle.files:
@@ -157,8 +170,9 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iter
         try:
             with ReferenceAnswers(source, key, bundle.file) as answers:
                 for case in answers.cases():
-                    if ids.get(case) is None:
-                        yield Problem(file=source, message=f"an answer names the case {case!r}, which does not exist.")
+                    if ids is not None and ids.get(case) is None:
+                        message = f"an answer names the case {case!r}, which does not exist."
+                        yield Problem(file=source, line=answers.line(case), message=message)
         except BundleError as error:
             yield from error.problems
     if manifest.recordings in bundle.files:

@@ -8,6 +8,7 @@ import ipaddress
 import socket
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that is assigned to the internet; gateways translate others
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -37,4 +38,6 @@ def is_public(text: str) -> bool:
             wrapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if wrapped:
             address = wrapped
+        elif address not in _GLOBAL_UNICAST:
+            return False
     return address.is_global and not address.is_multicast

@@ -5,14 +5,15 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def canonical_json(value: object) -> bytes:
     """Return canonical JSON, similar to RFC 8785: sorted keys, no white space, UTF-8. Raises ValueError for NaN.
 
     Lone surrogates, which JSON text can carry but UTF-8 cannot, are kept as escapes.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace")
+    return _canonical.encode(value).encode("utf-8", "backslashreplace")
 
 
 def digest(value: object) -> str:

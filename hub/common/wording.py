@@ -29,6 +29,11 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"known are {', '.join(names[:_MAX_LISTED])}{more}" if names else ""
 
 
+def end_sentence(text: str) -> str:
+    """Return *text*, such as one that ends with the result of `suggest`, with a full stop if no mark ends it."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message for an unknown *key*."""
     advice = suggest(key, known)

@@ -41,4 +41,4 @@ def _fill(index: DiskIndex, path: str, on: str, open_file: Opener) -> None:
 
 def _join_key(row: Row, on: str) -> str | None:
     value = row.get(on)
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

@@ -1,12 +1,13 @@
 """Mapping of rows to cases by the `fields` of a bundle's dataset."""
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hub.common.problems import Problem
 from hub.datasets.images import embed_images
-from hub.datasets.row_types import Opener
+from hub.datasets.row_types import Opener, unstorable_text
 from hub.manifest.problems import BundleError
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message
@@ -47,13 +48,25 @@ class CaseMapper:
             return row.get(name)
         source = self._fields[name]
         if not isinstance(source, str) or templates.is_template(source):
-            return templates.render(source, {**row, "row": row})
+            return _storable(templates.render(source, {**row, "row": row}))
         if source not in row:
             raise ValueError(
                 f"the row has no column {source!r}; its columns are {', '.join(sorted(row))}. "
                 'Write a fixed text as a template: {{ "text" }}.'
             )
         return row[source]
+
+
+def _storable(value: object) -> JSON:
+    """Return a rendered *value* if it can be stored as the columns of a row can. Raises ValueError."""
+    what, _ = unstorable_text(value)
+    if what:
+        raise ValueError(f"the rendered value contains {what}.")
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("the rendered value contains a number that is not finite.") from None
+    return value
 
 
 def _id(value: JSON) -> str:

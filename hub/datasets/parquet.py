@@ -4,7 +4,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from hub.datasets.row_types import MAX_DATA_BYTES, MAX_ROW_BYTES, MAX_ROWS, DatasetError, to_json_value
+from hub.datasets.row_types import (
+    MAX_DATA_BYTES,
+    MAX_ROW_BYTES,
+    MAX_ROWS,
+    DatasetError,
+    check_columns,
+    to_json_value,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +41,7 @@ def read_parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
         try:
             metadata = pq.read_metadata(file)
             _check_parquet_size(path, metadata)
+            check_columns(path, metadata.schema.to_arrow_schema().names)
             columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
             # Texts stay references to a dictionary until their row is converted.
             texts = [column.path for column in columns if _is_text(column)]
@@ -47,11 +55,25 @@ def read_parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
                         if unpacked_bytes > MAX_DATA_BYTES:
                             limit = f"{MAX_DATA_BYTES:,} bytes unpacked"
                             raise DatasetError(path, number + 1, f"the data is more than {limit}.")
-                        for row in part.to_pylist():
+                        for row in _rows(part, path, number):
                             number += 1
                             yield number, to_json_value(row, path, number)
         except (pa.ArrowException, OSError) as error:
             raise DatasetError(path, None, f"not parquet: {' '.join(str(error).split())[:200]}") from None
+
+
+def _rows(part: "pa.RecordBatch", path: str, before: int) -> list[dict[str, object]]:
+    """Return the rows of *part*; *before* rows were read earlier. Raises DatasetError for values Python cannot have."""
+    try:
+        rows: list[dict[str, object]] = part.to_pylist()
+    except (ValueError, OverflowError):  # texts that are not UTF-8, times after the year 9999
+        for index in range(part.num_rows):
+            try:
+                part.slice(index, 1).to_pylist()
+            except (ValueError, OverflowError) as error:
+                raise DatasetError(path, before + index + 1, f"a value of the row cannot be read: {error}.") from None
+        raise
+    return rows
 
 
 def _split_large_batch(batch: "pa.RecordBatch", path: str, before: int) -> Iterator["pa.RecordBatch"]:

@@ -3,7 +3,7 @@
 import base64
 import datetime
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO
 
 from hub.common.problems import Problem
@@ -25,18 +25,29 @@ class DatasetError(BundleError):
         super().__init__(Problem(file=file, line=line, message=message, remedy=remedy))
 
 
+def check_columns(file: str, names: Sequence[str]) -> None:
+    """Raise DatasetError if two columns have one name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DatasetError(file, 1, f"two columns are named {', '.join(map(repr, twice))}.")
+
+
 def check_row(row: object, file: str, line: int) -> Row | DatasetError:
     """Return *row* if it can be stored. NUL (PostgreSQL) and lone surrogates (UTF-8) cannot."""
     if not isinstance(row, dict):
         return DatasetError(file, line, "the row is not an object.", 'Write {"column": value, ...}.')
     if not row or not all(row):
         return DatasetError(file, line, "the row has no column, or one without a name.", "Name every column.")
-    character = unstorable_character(row)
+    what, remedy = unstorable_text(row)
+    return DatasetError(file, line, f"the row contains {what}.", remedy) if what else row
+
+
+def unstorable_text(value: object) -> tuple[str, str]:
+    """Return which part of a text in *value*, JSON, cannot be stored, and a remedy; ("", "") if there is none."""
+    character = unstorable_character(value)
     if character == "\x00":
-        return DatasetError(file, line, "the row contains the character U+0000.", "Remove it.")
-    if character:
-        return DatasetError(file, line, "the row contains half of a surrogate pair.", "Write the whole character.")
-    return row
+        return "the character U+0000", "Remove it."
+    return ("half of a surrogate pair", "Write the whole character.") if character else ("", "")
 
 
 def to_json_value(value: object, file: str, line: int) -> JSON:

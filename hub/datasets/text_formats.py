@@ -4,11 +4,12 @@ import codecs
 import csv
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from hub.datasets.row_types import MAX_DATA_BYTES, MAX_ROW_BYTES, DatasetError
+from hub.datasets.row_types import MAX_DATA_BYTES, MAX_ROW_BYTES, DatasetError, check_columns
 
 CHUNK_BYTES = 64 * 1024
 
@@ -35,8 +36,15 @@ def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite)
 
 
 def read_jsonl(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
@@ -156,9 +164,10 @@ def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None)
     begins = 1
     try:
         header = list(columns) if columns is not None else next(reader, [])
-        twice = sorted({name for name in header if header.count(name) > 1})
-        if twice:
-            raise DatasetError(path, 1, f"two columns are named {', '.join(map(repr, twice))}.")
+        check_columns(path, header)
+        if columns is None and len(header) == 1 and (mark := next((m for m in ";\t" if m in header[0]), "")):
+            message = f"the only column is {header[0]!r}."
+            raise DatasetError(path, 1, message, f"Separate cells by commas instead of {mark!r}.")
         while True:
             begins = reader.line_num + 1
             cells = next(reader, None)

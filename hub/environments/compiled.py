@@ -175,7 +175,7 @@ class CompiledEnvironment:
         # An empty list is left out, so that digests of environments stored before `packages` existed stay the same.
         packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
         case_json = case.to_json() if reads_case else None
-        return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})
+        return digests.digest({"pass": self.manifest.scoring.pass_mark, "rules": rules, "case": case_json, **packages})
 
     def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
         named = set(paths)

@@ -204,7 +204,7 @@ class Episode:
     def _apply_turn(self, turn: Turn) -> Observation:
         try:
             size = len(json.dumps(turn.state, allow_nan=False))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise HarnessError(f"The environment's state is not JSON: {error}.") from None
         if size > MAX_STATE_BYTES:
             after = f"turn {self.turns}" if self.turns else "the reset"
@@ -267,7 +267,7 @@ class Episode:
             )
             verdict = await rendered.rule.scorer.score(rendered.options, submission, self.services)
             rules.append(rule_score(spec, verdict))
-        return combine(rules, self.environment.manifest.scoring.pass_at)
+        return combine(rules, self.environment.manifest.scoring.pass_mark)
 
 
 def _last_text(messages: list[Message]) -> str:

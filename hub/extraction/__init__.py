@@ -9,7 +9,7 @@ from hub.extraction.numeric.quantities import Quantity, numbers, quantities
 from hub.extraction.numeric.values import NumberReading
 from hub.extraction.python_code.programs import Code, code, continue_prefix
 from hub.extraction.python_code.syntax import defines, undefined_names
-from hub.extraction.statements import final_answer
+from hub.extraction.statements import final_answer, strip_markup
 
 __all__ = [
     "Code",
@@ -33,6 +33,7 @@ __all__ = [
     "quantities",
     "quantity",
     "read_number",
+    "strip_markup",
     "undefined_names",
     "without_reasoning",
 ]

@@ -7,19 +7,21 @@ import re
 _START = r"(?:(?:^|[.!?…:;]|\n|—|–|\s-|\()[ \t*_\"“]{0,6})"
 _REOPENING = re.compile(
     _START
-    + r"(?P<word>(?:(?:oh|ah|hmm+|but|and),?\s+)?(?:wait|hold on|hang on|actually|hmm+|no\b[,.!—-]|oops|whoops|sorry|"
-    r"correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
+    + r"(?P<word>(?:(?:oh|ah|hmm+|but|and|however),?\s+)?(?:wait|hold on|hang on|actually|hmm+|no\b[,.!—-]|oops|whoops"
+    r"|sorry|correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
     r"let me (?:re-?\w+|double[- ]check|correct|fix|check)|i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?"
     r"(?:mistake|error)|my (?:mistake|apologies|bad)|i apologi[sz]e|i (?:meant?|misread|miscounted"
     r"|miscalculated|misspoke)|"
-    r"update[d]?\s*:|edit\s*:|revised))\b",
+    r"update[d]?\s*:|edit\s*:|revised|corrected))\b",
     re.IGNORECASE,
 )
 # The same within a statement: "18, no wait, 19", "18 (sorry, 19)".
 _INLINE = re.compile(
-    r"(?:[.,;:?!…—–(]|\.\.\.|\s-)\s*(?:(?:oh|ah|hmm+),?\s+)?(?:no,?\s+wait|wait,?\s+no|no|wait|hmm+"
+    r"(?:[.,;:?!…—–(]|\.\.\.|\s-)\s*(?:(?:oh|ah|hmm+),?\s+)?(?:no,?\s+wait|wait,?\s+no|wait|hmm+"
+    # "no" before a noun ("no more than 50") corrects nothing, and neither does "rather than 41".
+    r"|no(?=\s*(?:[,.;:!—–-]|$)|\s+(?:it|that|the|make|sorry|rather|actually)\b|\s+[($€£*\\\[]{0,3}-?(?:\d|[a-z]\b))"
     r"|oops|sorry|correction|"
-    r"scratch that|strike that|i mean(?:t)?|or rather|rather|make that|actually)\b[\s,:;.!—–-]*",
+    r"scratch that|strike that|i mean(?:t)?|or rather|rather(?! than\b)|make that|actually)\b[\s,:;.!—–-]*",
     re.IGNORECASE,
 )
 # Phrases that withdraw the value itself, so that even an unmarked value after them counts.
@@ -55,7 +57,13 @@ _UNDECIDED = re.compile(
     r"|value|number|base|meaning|answer|case)\b|you (?:mean|want|are asking)"
     r"|is (?:meant|right|correct|intended|wanted))"
     r"|\b(?:un(?:clear|decided|sure)|torn) (?:which|between|what) |\b(?:it|the question|this) is ambiguous\b"
-    r"|\bi (?:do not|don['’]t) know which\b",
+    r"|\bi (?:do not|don['’]t) know which\b"
+    r"|\b(?:it|this|answer|question|problem|number|value) (?:can(?:no|['’])t|cannot|could not) be"
+    r" (?:determined|calculated|computed|answered|known|found|solved)\b"
+    r"(?:(?!\b(?:so|but|therefore|hence|thus|we|instead|until|directly)\b|=)[^.!?\n]){0,160}"
+    r"|\b(?:not enough|insufficient|too little) (?:information|data|context)(?: (?:given|provided|available|here))?"
+    r"(?: to (?:answer|determine|solve|say|tell|know|calculate|compute|find)"
+    r"(?: (?:this|it|that|the (?:answer|question|problem|result)))?)?\W{0,4}(?:\n|$)",
     re.IGNORECASE,
 )
 # The beginning of a sentence that offers an alternative to the value before it.

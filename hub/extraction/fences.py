@@ -49,13 +49,27 @@ class _OpenBlock:
         return Fence(self.language, "\n".join(lines) + "\n" if lines else "", closed)
 
 
-def fences(text: str) -> list[Fence]:
-    """Return the fenced blocks of *text*, in order; an unclosed block runs to the end."""
-    return split(text)[0]
+def fences(text: str, *, unwrap: bool = True) -> list[Fence]:
+    """Return the fenced blocks of *text*, in order; an unclosed block runs to the end.
+
+    A block in Markdown is replaced by the blocks in it, unless *unwrap* is false.
+    """
+    blocks, _ = _parse(text)
+    return _unwrapped(blocks) if unwrap else blocks
 
 
 def split(text: str) -> tuple[list[Fence], str]:
-    """Return the fenced blocks of *text*, and the text outside of them.
+    """Return the fenced blocks of *text*, and the text outside of them."""
+    blocks, outside = _parse(text)
+    return _unwrapped(blocks), outside
+
+
+def _unwrapped(blocks: Sequence[Fence]) -> list[Fence]:
+    return [inner for block in blocks for inner in (fences(block.text) if block.language in _MARKDOWN else [block])]
+
+
+def _parse(text: str) -> tuple[list[Fence], str]:
+    """Return the fenced blocks of *text* as they are written, and the text outside of them.
 
     A fence with an info word within an open block begins another block, because models leave blocks unclosed and
     enclose entire answers in ```markdown. One that is indented further than the open block belongs to a docstring.
@@ -126,11 +140,7 @@ def _begins_another(current: _OpenBlock, match: re.Match[str]) -> bool:
 
 
 def _close_block(current: _OpenBlock, blocks: list[Fence], *, closed: bool = True) -> None:
-    block = current.block(closed=closed)
-    if block.language in _MARKDOWN:
-        blocks += fences(block.text)
-    else:
-        blocks.append(block)
+    blocks.append(current.block(closed=closed))
 
 
 def _dedented(lines: Sequence[str], width: int) -> list[str]:

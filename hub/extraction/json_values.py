@@ -10,6 +10,12 @@ from hub.extraction.normalization import answer_text
 
 _OPEN = re.compile(r"[\[{]")
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)  # a string, even an unfinished one, or a mark
+# A bracket that begins JSON, or what was meant as JSON: with a comment, single quotes or a bare key. [0, 1) does not.
+_BEGINNING = re.compile(
+    r"""(?<!\\)(?:\{\s*(?:["']|//|/\*|[\w$]{1,80}\s*:)"""
+    r"""|\[\s*(?:["'{\[]|-?\d[\d.]{0,40}\s*,(?!\s*[^\s()\[\]{},"]{1,40}\s*\))))"""
+)
+_FENCE_END = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _JSON_FENCES = ("", "json", "json5", "jsonc")
 _MAX_FAILURES = 200  # brackets tried that begin no JSON, so that a text of brackets does not take too long
 _MAX_CUTS = 20  # positions tried, from the end, at which a truncated value may be closed
@@ -39,14 +45,21 @@ def json_values(text: str) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
     If the entire text is JSON, this is its only value. Otherwise fenced values come first, then objects and arrays in
-    prose; of each kind, the last one first.
+    prose; of each kind, the last one first. Empty values and references such as [1] in prose come last. The values
+    within an object or array that is truncated or invalid do not count, because they are only parts of the answer.
     """
     text = answer_text(text)
     only = _loaded([text])
     if only:
         return only
     fenced = _loaded([block.text for block in reversed(fences(text)) if block.language in _JSON_FENCES])
-    return fenced + list(reversed(_within(text)))
+    in_prose = list(reversed(_within(text)))
+    return fenced + sorted(in_prose, key=_is_minor)
+
+
+def _is_minor(value: object) -> bool:
+    """Return whether *value* is empty, or looks like a reference to a source."""
+    return value in ({}, []) or (isinstance(value, list) and len(value) == 1 and isinstance(value[0], int))
 
 
 def complete_json(text: str) -> object | None:
@@ -104,9 +117,24 @@ def _within(text: str) -> list[object]:
             value, position = decoder.raw_decode(text, start)
             values.append(value)
         except (ValueError, RecursionError):
-            position = start + 1
+            position = _end_of_invalid(text, start) if _BEGINNING.match(text, start) else start + 1
             failures += 1
     return values
+
+
+def _end_of_invalid(text: str, start: int) -> int:
+    """Return the end of the invalid object or array at *start*: that of its brackets, its fence or the text."""
+    fence_end = _FENCE_END.search(text, start)
+    limit = fence_end.start() if fence_end else len(text)
+    depth = 0
+    for match in _MARK.finditer(text, start, limit):
+        if match[0] in ("{", "["):
+            depth += 1
+        elif match[0] in ("}", "]"):
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    return limit
 
 
 def _next_open(text: str, start: int) -> int:

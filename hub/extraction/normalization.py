@@ -1,12 +1,17 @@
 """Normalization of a model's text: line ends, invisible characters, reasoning."""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
+from hub.extraction import fences
+
+# Scripts that are written without spaces, as ranges of a regular expression: Thai, Japanese, Chinese, Korean.
+UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"))
-_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
-_OPEN = rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
-_CLOSE = rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
+_REASONING_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
+_OPEN = rf"<(?:{_REASONING_TAGS})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
+_CLOSE = rf"</(?:{_REASONING_TAGS})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
 _MARKS = "<◁["  # all of these tags begin with one of these characters
 # A tag after a quotation mark is mentioned in code or prose, and does not begin reasoning.
 _OPENING = re.compile(rf"(?<![\"'`\\])(?:{_OPEN})", re.IGNORECASE)
@@ -24,19 +29,15 @@ def without_reasoning(text: str) -> str:
 
     A block ends at its first closing tag, or at the end of the text if there is none. A closing tag without an
     opening one, at the beginning or end of a line, ends reasoning that began with the text (some endpoints omit the
-    opening tag). Tags in quotes are ignored.
+    opening tag). Tags in quotes are ignored, and so is a tag without a closing one in a code block.
     """
     if not any(mark in text for mark in _MARKS):
         return text.strip("\n")
     kept: list[str] = []
     position = 0
-    while opening := _OPENING.search(text, position):
-        kept.append(text[position : opening.start()])
-        closing = _CLOSING.search(text, opening.end())
-        if closing is None:
-            position = len(text)
-            break
-        position = closing.end()
+    for start, end in _blocks(text):
+        kept.append(text[position:start])
+        position = end
     rest = "".join([*kept, text[position:]])
     orphans = list(_ORPHAN.finditer(rest))
     return (rest[orphans[-1].end() :] if orphans else rest).strip("\n")
@@ -44,18 +45,25 @@ def without_reasoning(text: str) -> str:
 
 def reasoning_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of the reasoning that `without_reasoning` leaves out, tags included."""
-    spans: list[tuple[int, int]] = []
-    position = 0
-    while opening := _OPENING.search(text, position):
-        closing = _CLOSING.search(text, opening.end())
-        position = len(text) if closing is None else closing.end()
-        spans.append((opening.start(), position))
-        if closing is None:
-            break
+    spans = list(_blocks(text))
     if not spans:
         orphans = list(_ORPHAN.finditer(text))
         return [(0, orphans[-1].end())] if orphans else []
     return spans
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the blocks that begin with an opening tag."""
+    position = 0
+    while opening := _OPENING.search(text, position):
+        closing = _CLOSING.search(text, opening.end())
+        if closing is None:
+            before, _ = fences.split(text[position : opening.start()])
+            if not before or before[-1].closed:
+                yield opening.start(), len(text)
+            return
+        position = closing.end()
+        yield opening.start(), position
 
 
 @lru_cache(maxsize=64)  # several rules read the same answer, some of them more than once

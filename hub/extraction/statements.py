@@ -11,7 +11,8 @@ from hub.extraction.corrections import reopening_positions
 from hub.extraction.normalization import answer_text
 
 _EDGE = r"[*_`# \t>]*"  # Markdown around words
-_ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"
+_OPENING = r"[*_`# \t]*"  # Markdown before a statement, where > is a comparison
+_ADJECTIVES = r"(?:(?:final|correct|corrected|revised|updated|right|best|my|short)\s+){0,2}"
 # The word for "answer" in other languages, with up to three adjectives behind it. The patterns below are slow, so they
 # are tried only on texts that contain one of these words.
 _FOREIGN_WORDS = (
@@ -39,7 +40,7 @@ _FOREIGN_WORDS = (
     "תשובה",
 )
 _CJK_WORDS = ("正确答案", "答案", "正确选项", "正解", "答え", "解答", "정답", "답")
-_WORDS = ("answer", "choice", *_FOREIGN_WORDS, *_CJK_WORDS)
+_WORDS = ("answer", "choice", "option", *_FOREIGN_WORDS, *_CJK_WORDS)
 _FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ]\w{{1,14}}){{0,3}}?"
 _CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
 _SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
@@ -47,17 +48,24 @@ _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
     r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
 )
-# "Answer: 42", "**Final answer (in km):** 42", at the beginning of a line.
+# "Answer: 42", "**Final answer (in km):** 42", "Selected option: B", "【答案】B", at the beginning of a line.
 _LABELLED = re.compile(
-    rf"^{_EDGE}(?:the\s+)?{_SUBJECT}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：]{_EDGE}(?P<rest>.*)$",
+    rf"^{_EDGE}【?(?:the\s+)?(?:{_SUBJECT}|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
+    rf"(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：】]{_OPENING}(?P<rest>.*)$",
     re.IGNORECASE,
 )
 # The heading "### Answer": the statement is the next line.
 _HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
+# "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" about another one.
+_OTHER_ANSWER = "".join(
+    f"(?<!{word} )"
+    for word in ("this", "that", "your", "other", "an", "wrong", "incorrect", "tempting", "mistaken", "second")
+)
 # "so the answer to this is 42", anywhere: the statement is the text after it.
 _STATED = re.compile(
-    rf"(?:\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b|,[^,\n]{{1,40}},)?{_IS}"
-    rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_EDGE}",
+    rf"(?:{_OTHER_ANSWER}\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b"
+    rf"|,[^,\n]{{1,40}},)?{_IS}"
+    rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_OPENING}",
     re.IGNORECASE,
 )
 # "I'll go with 42": a decision, read for numbers and choices only.
@@ -83,7 +91,29 @@ _KEY = re.compile(
 _KEYS = ("answer", "choice", "option", "letter", "result")
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
 _HASHED_NUMBER = re.compile(r"[-−$€£]*\d[\d,.]*\s*%?\s*")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+(?=[A-Z*])|(?<=[。！？])")
+# A full stop after a title does not end the sentence: "Dr. Seuss", "St. Petersburg".
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\b(?:Dr|Mr|Ms|St|Mt)\.)(?<!\bMrs\.)(?<!\bProf\.)[*_]*\s+(?=[A-Z*])|(?<=[。！？])"
+)
+# The full stop after an initial ends no sentence if a name surrounds it: "George W. Bush", "J. R. R. Tolkien", "U.S.
+# Steel". After a single letter that begins the answer, or after "option", a sentence begins: "The answer is B. Paris."
+_INITIAL = re.compile(r"(?:\b(?!(?:Option|Choice|Answer)\b)[A-Z][\w'’-]*[.,]?\s|\b[A-Z]\.\s?)[A-Z]\.$")
+_ANOTHER_INITIAL = re.compile(r"(?<!\w)[A-Z]\.$")
+_NEXT_INITIAL = re.compile(r"[A-Z]\.")
+_SURNAME = re.compile(
+    r"(?!(?:it|this|that|these|those|the|an?|he|she|they|we|you|i|however|therefore|thus|hence|so|then|also|here|there"
+    r"|otherwise|instead|yes|no|note|furthermore|moreover|overall|correct|done|\w+ly)\b)"
+    r"(?-i:[A-Z])[\w'’-]+(?:\s(?-i:[A-Z])[\w'’-]+){0,3}(?:\W*$|[*_\"”)]*[.,;:!?](?:\s|$)|[*_\"”]*\s(?:\(|who\b|because\b|since\b))",
+    re.IGNORECASE,
+)
+_LONGEST_NAME = 60  # characters before an initial that are searched for the name that it belongs to
+# The condition of a counterfactual: "if it were larger, the answer would be A".
+_UNREAL = re.compile(
+    r"\bif\b[^.!?\n]{0,80}\b(?:were|was|had|did|instead|\w{2,}ed|(?:were|was|had|did)n['’]t)\b"
+    r"|\bhad (?:it|he|she|they|we|the)\b",
+    re.IGNORECASE,
+)
+_LONGEST_CONDITION = 160  # characters beside a statement that are searched for its condition
 _LONGEST_LINE = 4000  # characters; a longer line is a paragraph, not a line with a label
 
 
@@ -145,7 +175,8 @@ def _boxed(text: str) -> Iterator[Statement]:
         opened = re.compile(r"\\(?:boxed|fbox)\s*(?:(\{)|([^\s{}$\\]+))").match(text, start)
         if opened and opened[1]:
             close = _closing_brace(text, opened.start(1))
-            yield Statement(Marker.FORMAT, start, close + 1, text[opened.end() : close])
+            content = re.sub(r"^\s*([-−])\s+(?=[\d.$\\])", r"\1", text[opened.end() : close])  # a sign, not a bullet
+            yield Statement(Marker.FORMAT, start, close + 1, content)
         elif opened:
             yield Statement(Marker.FORMAT, start, opened.end(), opened[2])
         end = start
@@ -216,10 +247,32 @@ def _sentences(pattern: re.Pattern[str], mark: Marker, text: str) -> Iterator[St
         limit = heads[i + 1].start() if i + 1 < len(heads) else len(text)
         line_end = text.find("\n", head.end(), limit)
         limit = line_end if line_end >= 0 else limit
-        cut = _SENTENCE_END.search(text, head.end(), limit)
-        end = cut.start() if cut else limit
-        if text[head.end() : end].strip():
+        end = _sentence_end(text, head.end(), limit)
+        if text[head.end() : end].strip() and not is_counterfactual(text, head):
             yield Statement(mark, head.end(), end, text[head.end() : end])
+
+
+def _sentence_end(text: str, start: int, limit: int) -> int:
+    """Return the end of the sentence that goes on at *start*, at most *limit*."""
+    for cut in _SENTENCE_END.finditer(text, start, limit):
+        before = (max(start, cut.start() - _LONGEST_NAME), cut.start())
+        goes_on = _NEXT_INITIAL.match(text, cut.end(), limit)
+        named = _INITIAL.search(text, *before) and (goes_on or _SURNAME.match(text, cut.end(), limit))
+        if not named and not (goes_on and _ANOTHER_INITIAL.search(text, *before)):
+            return cut.start()
+    return limit
+
+
+def is_counterfactual(text: str, head: re.Match[str]) -> bool:
+    """Return whether a statement depends on a condition that is not met: "if it were larger, the answer would be A".
+
+    *head* is what introduces the statement: "the answer would be".
+    """
+    if "would" not in head[0].casefold():
+        return False
+    before = re.split(r"[.!?]\s|\n", text[max(head.start() - _LONGEST_CONDITION, 0) : head.start()])[-1]
+    after = re.split(r"[.!?]\s|\n|\b(?:because|since|as)\b", text[head.end() : head.end() + _LONGEST_CONDITION])[0]
+    return _UNREAL.search(before) is not None or _UNREAL.search(after) is not None
 
 
 def _confirmed(text: str) -> Iterator[Statement]:
@@ -239,20 +292,29 @@ def _hashed(text: str) -> Iterator[Statement]:
             yield Statement(Marker.HEADING_HASHES, match.start("rest"), match.end(), match["rest"])
 
 
+_MATHS = re.compile(
+    r"(?:\\\((?P<round>.*)\\\)|\\\[(?P<square>.*)\\\]|(?P<mark>\${1,2})(?P<dollars>[^$]+)(?P=mark))\.?", re.DOTALL
+)
+
+
 def strip_markup(text: str) -> str:
     """Return *text* without emphasis, quotation marks, TeX markup and a final full stop."""
     text = text.strip()
-    text = re.sub(r"^\\?\(|\\?\)$|^\$+|\$+$", "", text) if text.startswith(("\\(", "$")) else text
+    if maths := _MATHS.fullmatch(text):
+        text = (maths["round"] or maths["square"] or maths["dollars"] or "").strip()
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|boldsymbol)\{([^{}]*)\}", r"\1", text)
     text = text.strip("*_` ").strip()
     text = _without_full_stop(text).strip("*_` ")
-    quoted = re.fullmatch(r"([\"'`“‘])(.*)([\"'`”’])", text, re.DOTALL)
+    quoted = re.fullmatch(r"([\"'`“‘„«「『])(.*)([\"'`”’“»」』])", text, re.DOTALL)
     return _without_full_stop(quoted[2].strip()) if quoted else text
+
+
+_ABBREVIATION_END = re.compile(r"\b(?:\w\.\w|Jr|Sr|Inc|Ltd|Corp)\.$")  # "U.S.", "Martin Luther King Jr."
 
 
 def _without_full_stop(text: str) -> str:
     if text.endswith("。"):
         return text[:-1]
-    if not text.endswith(".") or text.endswith("..") or re.search(r"\b\w\.\w\.$", text):
-        return text  # an ellipsis, or an abbreviation such as U.S.
+    if not text.endswith(".") or text.endswith("..") or _ABBREVIATION_END.search(text):
+        return text  # an ellipsis, or an abbreviation
     return text[:-1]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from hub.bundles.reference_answers import ReferenceAnswer
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Step
-from hub.protocols.cases import CaseData
+from hub.protocols.cases import CaseData, file_bytes
 from hub.protocols.messages import Message, text_of
 
 MIN_SECRET = 16  # characters; shorter answers occur by chance
@@ -39,7 +39,8 @@ def file_leaks(
         return
     selected = secret_texts(environment, case, first_messages, gold)
     for path, content in case.files.items():
-        if isinstance(content, str) and any(secret in content for secret in selected):
+        text = file_bytes(content).decode("utf-8", "replace")
+        if any(secret in text for secret in selected):
             yield f"the file {path!r}, which the model's code can open, contains an expected answer or the tests."
 
 

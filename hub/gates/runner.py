@@ -1,4 +1,4 @@
-"""Gates: checks that a bundle must pass before it can be published. Their result is its certificate.
+"""Gates of bundles: checks that a bundle must pass before it can be published. Their result is its certificate.
 
 Gold answers pass, wrong and empty answers fail, scoring twice gives the same result, the model's code cannot read
 expected answers, ids are unique, and cases render. All answers go through Episode, as in a run. Code runs in the

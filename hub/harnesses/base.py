@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from hub.common.documents.validation import StrictNumbers
 from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, CallModel, Reply
 from hub.protocols.cases import CaseData
@@ -16,7 +17,7 @@ from sandbox.client.pool import Pool
 MAX_STATE_BYTES = 16 * 1024 * 1024  # of the state of a harness, as JSON
 
 
-class HarnessOptions(BaseModel):
+class HarnessOptions(StrictNumbers):
     """Keys of `harness:` in environment.yaml besides `type`; unknown keys are errors.
 
     Values may be templates. They are rendered for a case before validation, so the types are those of the result.

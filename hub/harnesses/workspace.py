@@ -15,7 +15,7 @@ from hub.harnesses.boxes.recovery import restore, take_snapshot, wants_snapshot,
 from hub.harnesses.boxes.state import WorkspaceState, handle_of, take_refusals
 from hub.harnesses.boxes.tools import run_bash, use_file, workspace_tools
 from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
-from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState
+from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState, refuse_calls
 from hub.protocols.messages import JSON, Message, Tool
 from sandbox.workspaces.base import WorkspaceError, WorkspaceLost
 from sandbox.workspaces.packages import check_image
@@ -70,8 +70,9 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         if context.options.policy == "program":
             return await continue_program(context, before, message)
         if time.time() >= cast(WorkspaceState, before["world"])["ends_at"]:
-            after = {**before, "turns": before["turns"] + 1}
-            return Turn(state=cast(JSON, after), done=True, truncated=True, info={"limit": "episode_s"})
+            after = cast(JSON, {**before, "turns": before["turns"] + 1})
+            refused = refuse_calls(message, context.options.protocol, "episode_s")
+            return Turn(state=after, messages=refused, done=True, truncated=True, info={"limit": "episode_s"})
         try:
             turn = await super().step(context, state, message)
         except WorkspaceLost:

@@ -3,17 +3,20 @@
 import io
 import json
 import re
+import signal
+import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import ClassVar
+from typing import ClassVar, TextIO, cast
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import connection
 from rich.console import Console
 
 from hub.common.errors import UserError
+from hub.common.output.foreign_text import clean
 from hub.management.invocation import command
 from sandbox.errors import SandboxUnavailable
 
@@ -42,6 +45,20 @@ class ReportConsole(Console):
         raise
 
 
+class TextOutput(OutputWrapper):
+    """Output of a command. What it prints may contain text of users, models and bundles, such as the name of a run."""
+
+    def write(  # type: ignore[override]
+        self, msg: str = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
+    ) -> None:
+        """Print *msg* without terminal sequences."""
+        super().write(clean(msg, lines=True), style_func, ending)
+
+    def write_document(self, text: str) -> None:
+        """Print a document for programs, which needs every character."""
+        super().write(text)
+
+
 class Command(BaseCommand):
     """Base class of commands with documented exit codes.
 
@@ -53,16 +70,28 @@ class Command(BaseCommand):
     option_names: ClassVar[Mapping[str, str]] = {}
     needs_database = True  # whether the database is prepared before the command runs from the command line
 
+    stdout: TextOutput
+    stderr: TextOutput
     _json = False
     _printed = False
     _from_command_line = False
 
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None, **colours: bool) -> None:
+        super().__init__(stdout, stderr, **colours)
+        styled = self.stderr.style_func
+        self.stdout, self.stderr = TextOutput(stdout or sys.stdout), TextOutput(stderr or sys.stderr)
+        self.stderr.style_func = styled
+
     def run_from_argv(self, argv: list[str]) -> None:
         self._from_command_line = True
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C, also during start-up
         super().run_from_argv(argv)
 
     def execute(self, *args: object, **options: object) -> str | None:
         self._json, self._printed = bool(options.get("json")), False
+        for name in ("stdout", "stderr"):  # Django would replace them by outputs that print everything
+            if (given := options.pop(name, None)) is not None:
+                setattr(self, name, TextOutput(cast(TextIO, given)))
         if self._from_command_line and self.needs_database:
             self.prepare_database()
         try:
@@ -91,7 +120,7 @@ class Command(BaseCommand):
         """Print the JSON document; does nothing without --json or if one was printed."""
         if self._json and not self._printed:
             self._printed = True
-            self.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False))
+            self.stdout.write_document(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
     def exit_with(
         self, code: int, message: str, more: Iterable[object] = (), errors: Sequence[object] | None = None

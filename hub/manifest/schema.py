@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from hub.common.documents.validation import StrictNumbers
 from sandbox.client.packages import get_versions
 
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
@@ -15,14 +16,18 @@ CATEGORIES: tuple[str, ...] = (
     "tool-use",
     "domain-knowledge",
 )
+RESERVED_SLUGS = frozenset({"upload"})  # the site has a page at the address that its environment would have
 SLUG = r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?"
 # Semantic Versioning 2.0.0, without build metadata: two builds of one version would share a name.
-VERSION = r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-[0-9A-Za-z.-]+)?"
+_NUMBER = r"(?:0|[1-9][0-9]*)"  # not \d, which includes the digits of other scripts
+_MARK = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+VERSION = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_MARK}(?:\.{_MARK})*)?"
+MAX_VERSION = 64  # characters; the column's width
 DATA_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
 CASE_FIELDS = ("id", "input", "target", "choices", "files", "metadata")
 
 
-class Strict(BaseModel):
+class Strict(StrictNumbers):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -125,7 +130,7 @@ class Scoring(Strict):
     """Scoring: a response passes if sum(weight x score) / sum(weight) reaches `pass` and no `required` rule fails."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    pass_at: Annotated[float, Field(alias="pass", ge=0, le=1)] = 1.0
+    pass_mark: Annotated[float, Field(alias="pass", ge=0, le=1)] = 1.0
     rules: list[RuleSpec] = Field(default_factory=lambda: [RuleSpec(type="reward", name="reward")])
 
     @model_validator(mode="after")
@@ -173,7 +178,7 @@ class Manifest(Strict):
 
     spec: Literal[1]
     slug: Annotated[str, Field(pattern=rf"^{SLUG}$")]
-    version: Annotated[str, Field(pattern=rf"^{VERSION}$")]
+    version: Annotated[str, Field(pattern=rf"^{VERSION}$", max_length=MAX_VERSION)]
     title: Annotated[str, Field(min_length=1, max_length=120)]
     summary: Annotated[str, Field(min_length=1, max_length=400)]
     category: Category
@@ -190,6 +195,13 @@ class Manifest(Strict):
     gold: AnswerSource | None = None
     wrong: AnswerSource | None = None
     recordings: str | None = None  # answers of role models (judges, simulated users), for the gates
+
+    @field_validator("slug")
+    @classmethod
+    def _free_slug(cls, value: str) -> str:
+        if value in RESERVED_SLUGS:
+            raise ValueError(f"{value!r} is the name of a page of the site; choose another slug")
+        return value
 
     @field_validator("packages")
     @classmethod

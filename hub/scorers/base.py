@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from hub.common.documents.validation import StrictNumbers
 from hub.common.problems import Problem
 from hub.harnesses.base import Services
 from hub.protocols.calls import CallKey
@@ -16,7 +17,7 @@ from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
 
 
-class ScorerOptions(BaseModel):
+class ScorerOptions(StrictNumbers):
     """Keys of a rule besides type, name, weight, when and required; unknown keys are errors.
 
     Values may be templates. They are rendered for a case before validation, so the types are those of the result.

@@ -4,9 +4,10 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from hub.extraction import strip_markup
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import compared_text, normalized, quoted, targets
+from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -20,9 +21,7 @@ class ExactMatchOptions(ScorerOptions):
     @field_validator("target")
     @classmethod
     def _some_target(cls, value: object) -> object:
-        if not targets(value):
-            raise ValueError("there is no target; give the case one, or the rule a `target`")
-        return value
+        return require_targets(value)
 
 
 class ExactMatch(Scorer[ExactMatchOptions]):
@@ -38,6 +37,8 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         whole = compared_text(submission, "whole")
         if normalized(whole, **how) in wanted_forms:
             found = whole  # a target such as {"answer": 1} itself looks like a marked answer
+        elif found == whole and options.extract == "answer":
+            found = strip_markup(whole)  # "**Paris**." without a mark of its own
         if normalized(found, **how) in wanted_forms:
             return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         wanted = " or ".join(quoted(target) for target in accepted[:3])

@@ -7,7 +7,7 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import normalized, quoted, targets
+from hub.scorers.comparison.texts import normalized, quoted, require_targets, targets
 
 
 class IncludesOptions(ScorerOptions):
@@ -20,9 +20,7 @@ class IncludesOptions(ScorerOptions):
     @field_validator("target")
     @classmethod
     def _some_target(cls, value: object) -> object:
-        if not all(target.strip() for target in targets(value)) or not targets(value):
-            raise ValueError("a target is missing or empty; give each case a non-empty text")
-        return value
+        return require_targets(value)
 
 
 class Includes(Scorer[IncludesOptions]):
@@ -32,7 +30,7 @@ class Includes(Scorer[IncludesOptions]):
 
     async def score(self, options: IncludesOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": False}
-        text = normalized(extraction.without_reasoning(submission.text), **how)
+        text = normalized(extraction.answer_text(submission.text), **how)
         wanted = targets(options.target)
         missing = [target for target in wanted if normalized(target, **how) not in text]
         passed = not missing if options.match == "all" else len(missing) < len(wanted)

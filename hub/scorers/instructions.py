@@ -76,7 +76,7 @@ class Instructions(Scorer[InstructionsOptions]):
     Options = InstructionsOptions
 
     async def score(self, options: InstructionsOptions, submission: Submission, services: Services) -> Verdict:
-        text = extraction.without_reasoning(submission.text)
+        text = extraction.without_reasoning(extraction.clean(submission.text))
         outcomes: list[JSON] = []
         broken: list[str] = []
         for name, constraint in zip(options.ids, options.constraints(), strict=True):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from hub import extraction
+from hub.common.documents.validation import StrictNumbers
 from hub.harnesses.base import Services
 from hub.protocols.messages import JSON, Message, call_text, text_of
 from hub.protocols.structured_replies import DATA_RULE, StructuredReply, enclose_data, request_structured_reply
@@ -21,7 +22,7 @@ from hub.scorers.comparison.texts import quoted
 _PROMPTS = Path(__file__).parent.parent / "prompts"
 
 
-class Criterion(BaseModel):
+class Criterion(StrictNumbers):
     """One criterion: `text` explains the marks; `scale` is the lowest and the highest mark."""
 
     model_config = ConfigDict(extra="forbid")
@@ -174,7 +175,7 @@ def _reply_model(criteria: Sequence[Criterion]) -> type[BaseModel]:
     for number, criterion in enumerate(criteria):
         low, high = criterion.scale
         score = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
-        mark = create_model(f"Mark{number}", reason=(str, ""), score=(score, ...))
+        mark = create_model(f"Mark{number}", __base__=StrictNumbers, reason=(str, ""), score=(score, ...))
         fields[f"criterion_{number}"] = (mark, Field(alias=criterion.name))
     return create_model("Marks", **fields)
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Literal
 
 import regex
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
@@ -33,6 +33,14 @@ class RegexOptions(ScorerOptions):
             raise ValueError(f"the pattern does not compile: {error}") from None
         return value
 
+    @model_validator(mode="after")
+    def _has_group(self) -> "RegexOptions":
+        pattern = regex.compile(self.pattern)
+        known = self.group in pattern.groupindex if isinstance(self.group, str) else 0 <= self.group <= pattern.groups
+        if self.target is not None and not known:
+            raise ValueError(f"the pattern has no group {self.group!r}; put what must equal the target in parentheses")
+        return self
+
 
 class Regex(Scorer[RegexOptions]):
     """Scorer for patterns of bundles and texts of models; the library's time limit ends catastrophic backtracking."""
@@ -42,7 +50,7 @@ class Regex(Scorer[RegexOptions]):
     Options = RegexOptions
 
     async def score(self, options: RegexOptions, submission: Submission, services: Services) -> Verdict:
-        text = extraction.without_reasoning(submission.text).strip()
+        text = extraction.answer_text(submission.text)
         pattern = regex.compile(options.pattern, regex.IGNORECASE if options.ignore_case else 0)
         find = pattern.fullmatch if options.match == "full" else pattern.search
         try:
@@ -54,10 +62,7 @@ class Regex(Scorer[RegexOptions]):
             return Verdict.of(False, f"The pattern {quoted(options.pattern)} is not found in {quoted(text)}.")
         if options.target is None:
             return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
-        try:
-            found = match[options.group] or ""
-        except IndexError:
-            return Verdict(value=None, reason=f"The pattern has no group {options.group!r}.")
+        found = match[options.group] or ""
         passed = found.strip() == str(options.target).strip()
         said = "is" if passed else f"is not {quoted(str(options.target))} but"
         return Verdict.of(passed, f"Group {options.group} {said} {quoted(found)}.", found=found)

@@ -3,6 +3,7 @@
 import json
 import math
 import posixpath
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -200,7 +201,8 @@ def _run_script(
         "WORKDIR": world["workdir"],
         "REWARD": reward,
     }
-    command = f'rm -f "$REWARD"; first=$(head -n 1 {script}); case "$first" in "#!"*) {script};; *) sh {script};; esac'
+    path = shlex.quote(script)
+    command = f'rm -f "$REWARD"; first=$(head -n 1 {path}); case "$first" in "#!"*) {path};; *) sh {path};; esac'
     return engine.execute(box, command, options.timeout_s, root=True, environment=environment)
 
 
@@ -221,16 +223,14 @@ def _trusted_path(engine: WorkspaceEngine, box: Handle, world: WorkspaceState) -
 def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, result: CommandResult) -> Verdict:
     if result.timed_out:
         return Verdict.of(False, f"{options.path} did not end within {options.timeout_s:g} seconds.")
+    last = next((line for line in reversed(result.output.splitlines()) if line.strip()), "")
+    ended = f"ended with exit code {result.exit_code}" + (f": {last[:300]}" if last else ".")
     if not options.reward:
-        last = next((line for line in reversed(result.output.splitlines()) if line.strip()), "")
-        why = f"{options.path} ended with exit code {result.exit_code}" + (f": {last[:300]}" if last else ".")
-        return Verdict.of(result.exit_code == 0, "" if result.exit_code == 0 else why)
+        return Verdict.of(result.exit_code == 0, "" if result.exit_code == 0 else f"{options.path} {ended}")
     try:
         text = engine.read(box, f"{VERIFY}/{options.reward}", _MAX_REWARD_BYTES, root=True).decode("utf-8", "replace")
     except WorkspaceError:
-        return Verdict(
-            value=None, reason=f"{options.path} wrote no {options.reward}; it ended with exit code {result.exit_code}."
-        )
+        return Verdict(value=None, reason=f"{options.path} wrote no {options.reward}; it {ended}")
     return read_reward(text, options.reward)
 
 
@@ -238,11 +238,11 @@ def read_reward(text: str, name: str) -> Verdict:
     """Return the verdict for a reward file: a number, or JSON such as {"reward": 0.5, "reason": "..."}."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Verdict(value=None, reason=f"{name} is not JSON: {text[:100]!r}.")
     reward, reason = (value.get("reward"), value.get("reason")) if isinstance(value, dict) else (value, "")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return Verdict(value=None, reason=f"{name} has no number: {text[:100]!r}.")
     if not 0 <= reward <= 1:  # also NaN
-        return Verdict(value=None, reason=f"The reward in {name} is {reward}; it must be from 0 to 1.")
+        return Verdict(value=None, reason=f"The reward in {name} is {str(reward)[:100]}; it must be from 0 to 1.")
     return Verdict(value=float(reward), reason=str(reason or ("" if reward == 1 else f"The reward is {reward:g}.")))

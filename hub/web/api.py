@@ -23,6 +23,8 @@ from hub.bundles.stored import open_stored_archive
 from hub.common.errors import TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
+from hub.common.rest.serializers import StrictSerializer
+from hub.gates.certificates import without_failures
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.cases import case_split
 from hub.selectors import CURATE, list_forgeable_rules, may_see_content
@@ -136,7 +138,7 @@ class CaseItem(serializers.ModelSerializer[Case]):
         return case_split(case.data)
 
 
-class Ownership(serializers.Serializer[Environment]):
+class Ownership(StrictSerializer):
     """The team that owns something."""
 
     team = serializers.CharField(max_length=64, help_text="Slug of the team, or `shared`.")
@@ -242,22 +244,24 @@ class EnvironmentDetail(APIView):
     )
     def patch(self, request: Request, slug: str) -> Response:
         found = queries.environment_of(request.user, slug)
-        given = Ownership(data=request.data)
-        given.is_valid(raise_exception=True)
-        team = queries.find_target(cast(User, request.user), found, given.validated_data["team"])
+        team = queries.find_target(cast(User, request.user), found, Ownership.read(request)["team"])
         move_environment(environment=found, team=team)
         return Response(EnvironmentDetailItem(found).data)
 
 
 class VersionDetail(APIView):
-    """One version: manifest, README, certificate. The first two are empty if they are held out from the user."""
+    """One version: manifest, README, certificate.
+
+    If they are held out from the user, the first two are empty, and the certificate does not say what failed.
+    """
 
     @extend_schema(operation_id="versions_read", responses=VersionDetailItem)
     def get(self, request: Request, slug: str, version: str) -> Response:
         found = _version(request, slug, version)
         body = VersionDetailItem(found).data
         if not may_see_content(request.user, found.environment):
-            body |= {"manifest": None, "readme": ""}
+            certificate = found.certificate and without_failures(found.certificate)
+            body |= {"manifest": None, "readme": "", "certificate": certificate}
         return Response(body)
 
 

@@ -133,7 +133,7 @@ def replace_draft_file(*, draft: UploadDraft, path: str, file: IO[bytes]) -> Non
 def check_draft(*, draft: UploadDraft, user: User) -> tuple[EnvironmentVersion, bool] | None:
     """Store the bundle of *draft* as an upload does and delete the draft; return None if it still has problems.
 
-    The problems are stored with the draft. Raises SandboxUnavailable.
+    The problems are stored with the draft. Raises SandboxUnavailable, QuotaExceeded and TeamError.
     """
     try:
         team = draft.team.slug if draft.team else Team.SHARED

@@ -25,6 +25,8 @@ DOWNLOADS = {
     "hub:draft_bundle",
     "api-bundle",
     "runs:failures",
+    "runs:compared_failures",
+    "runs:rollouts",
     "api-run-failures",
     "api-run-rollouts",
     "api-episodes-export",

@@ -5,6 +5,7 @@ lost a response (because of a time-out or a dropped connection) can therefore sa
 successful responses are stored, for a day. After an error the same key can be used for the corrected request.
 """
 
+import gzip
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,7 +27,7 @@ from llmeval_site.models import IdempotencyRecord
 RETENTION = timedelta(hours=24)
 ABANDONED_AFTER = timedelta(minutes=10)  # a request without a response after this long was lost with its process
 MAX_KEY_LENGTH = 255
-MAX_BODY_SIZE = 1024 * 1024  # bytes; larger responses are not stored
+MAX_BODY_SIZE = 1024 * 1024  # bytes when compressed; larger responses are not stored
 
 
 class IdempotencyMiddleware:
@@ -99,8 +100,9 @@ def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | Htt
         return _error_response(
             422, "This Idempotency-Key was used for another request. Generate a new key for each request."
         )
+    body = bytes(record.body)
     return HttpResponse(
-        bytes(record.body),
+        gzip.decompress(body) if record.compressed else body,
         status=record.status,
         content_type=record.content_type,
         headers={"Idempotency-Replayed": "true"},
@@ -109,15 +111,16 @@ def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | Htt
 
 def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> None:
     """Store the response to a request that had its effect; delete the record of any other, and of a large response."""
-    body = b"" if response.streaming else getattr(response, "content", b"")
     effective = 200 <= response.status_code < 300 or getattr(response, "stored", False)
-    if not effective or response.streaming or len(body) > MAX_BODY_SIZE:
+    # The groups of a batch repeat the same messages many times, so they are small when compressed.
+    body = gzip.compress(getattr(response, "content", b""), 1) if effective and not response.streaming else None
+    if body is None or len(body) > MAX_BODY_SIZE:
         record.delete()
         return
     record.status = response.status_code
     record.content_type = response.headers.get("Content-Type", "")
-    record.body = body
-    record.save(update_fields=["status", "content_type", "body"])
+    record.body, record.compressed = body, True
+    record.save(update_fields=["status", "content_type", "body", "compressed"])
 
 
 def _error_response(status: int, message: str) -> JsonResponse:

@@ -1,4 +1,4 @@
-"""Error page for content that cannot be read from the storage of archives."""
+"""Error page for a large transcript whose file is missing or damaged in the storage of archives."""
 
 from collections.abc import Callable
 

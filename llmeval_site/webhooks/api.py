@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
+from hub.common.rest.serializers import StrictSerializer
 from hub.common.web.filters import FilterForm
 from llmeval_site.models import Webhook, WebhookDelivery
 from llmeval_site.webhooks.deliveries import create_webhook
@@ -37,7 +38,7 @@ class CreatedWebhook(WebhookItem):
         fields = [*WebhookItem.Meta.fields, "secret"]
 
 
-class NewWebhook(serializers.Serializer[Webhook]):
+class NewWebhook(StrictSerializer):
     """What a webhook is created from."""
 
     url = serializers.CharField(max_length=MAX_URL)
@@ -69,11 +70,8 @@ class WebhookList(ListAPIView[Webhook]):
         responses={201: CreatedWebhook, 400: ErrorBody, 409: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        given = NewWebhook(data=request.data)
-        given.is_valid(raise_exception=True)
-        webhook = create_webhook(
-            user=cast(User, request.user), url=given.validated_data["url"], events=given.validated_data["events"]
-        )
+        given = NewWebhook.read(request)
+        webhook = create_webhook(user=cast(User, request.user), url=given["url"], events=given["events"])
         return Response(CreatedWebhook(webhook).data, status=201)
 
 

@@ -1,5 +1,6 @@
 """Dataset card of an export: its contents, provenance, what was left out, and warnings."""
 
+from hub.common.wording import counted
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.reports import PreferenceReport
 
@@ -20,7 +21,7 @@ def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data
         "",
         "# Preferences",
         "",
-        f"{report.written:,} rows in the format `{export_format.name}`: {export_format.summary}.",
+        f"{counted(report.written, 'row')} in the format `{export_format.name}`: {export_format.summary}.",
         "",
         "## Provenance",
         "",

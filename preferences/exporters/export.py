@@ -22,7 +22,12 @@ from preferences.exporters.linter import HELD_OUT, Checks, LintedVerdict, Linter
 from preferences.exporters.records import preference_record
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
-from preferences.selectors import case_has_accepted_defect, current_preferences, with_related_objects
+from preferences.selectors import (
+    case_has_accepted_defect,
+    current_preferences,
+    openly_disputing_preferences,
+    with_related_objects,
+)
 from runs.exports.protocol import ExportError, JSONObject, Row, exported_rows, json_line, write_json_lines
 
 _FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a path with one of these is a file
@@ -96,7 +101,8 @@ class LintedExport:
     @classmethod
     def of(cls, rows: QuerySet[Preference], export_format: PreferenceFormat) -> Self:
         """Lint *rows*."""
-        found = lint(_read_for_linter(rows), attention_checks())
+        disputing = _read_for_linter(openly_disputing_preferences())
+        found = lint(_read_for_linter(rows), attention_checks(), disputing)
         if not export_format.decisive_only:
             found.kept = sorted([*found.kept, *found.ties])
         return cls(export_format, PreferenceReport(left_out=found.dropped, lint=found))
@@ -202,12 +208,16 @@ def _nothing_to_write(found: LintResult) -> str:
 
 
 def attention_checks() -> dict[int, Checks]:
-    """Return reviewer id -> failed and total attention checks. A check counts once, even if its decision was undone."""
+    """Return reviewer id -> failed and total attention checks, without those that rest on tests found wrong.
+
+    A check counts once, even if its decision was undone.
+    """
     failed = Count("pk", filter=Q(check_result=Preference.Check.FAILED))
     rows = (
         current_preferences()
         .exclude(check_result="")
         .exclude(reviewer=None)
+        .exclude(case_has_accepted_defect())
         .order_by()
         .values_list("reviewer")
         .annotate(n=Count("pk"), failed=failed)

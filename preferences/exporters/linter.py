@@ -125,28 +125,33 @@ def is_careless(failed: int, checks: int) -> bool:
     return tail < _BY_CHANCE
 
 
-def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks]) -> LintResult:
-    """Lint preferences. *checks* maps reviewer ids to failed and total attention checks."""
+def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks], disputing: Iterable[LinterRow] = ()) -> LintResult:
+    """Lint preferences. *checks* maps reviewer ids to failed and total attention checks.
+
+    *disputing* are verdicts with an open report about the tests. They also count if they are not among *rows*.
+    """
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = LintResult()
     answers: dict[str, int] = {}  # digest -> number
     pairs: dict[tuple[int, int], list[LintedVerdict]] = defaultdict(list)
-    disputed: set[tuple[int, int]] = set()
+
+    def numbers_of(row: LinterRow) -> tuple[int, int]:
+        first, second = (answers.setdefault(d, len(answers)) for d in (row.first_digest, row.second_digest))
+        return first, second
+
+    # Whether the tests are right is unknown until a curator has decided.
+    disputed = {tuple(sorted(numbers_of(row))) for row in disputing if _unfit(row, careless) == DEFECT_OPEN}
     for row in rows:
         result.found += 1
-        first, second = (answers.setdefault(d, len(answers)) for d in (row.first_digest, row.second_digest))
+        first, second = numbers_of(row)
         pair = (min(first, second), max(first, second))
-        why = _unfit(row, careless)
+        why = _unfit(row, careless) or (DEFECT_OPEN if pair in disputed else "")
         if why:
             result.dropped[why] += 1
-            if why == DEFECT_OPEN:
-                disputed.add(pair)
         else:
             # Interned, because this is kept in memory and only few sources and verdicts exist.
             words = sys.intern(row.source), sys.intern(row.verdict)
             pairs[pair].append(LintedVerdict(row.pk, first, second, *words, row.longer))
-    for pair in disputed:  # whether the tests are right is unknown until a curator has decided
-        result.dropped[DEFECT_OPEN] += len(pairs.pop(pair, []))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
     cyclic = _cyclic([verdict for verdict in survivors if verdict.decisive])
     for verdict in sorted(survivors):
@@ -165,7 +170,8 @@ def _unfit(row: LinterRow, careless: Set[int]) -> str:
         return HELD_OUT
     if row.same_answer:
         return IDENTICAL
-    failed = row.check_result == Preference.Check.FAILED
+    # If the tests were wrong, what the check took for the wrong verdict was not.
+    failed = row.check_result == Preference.Check.FAILED and not row.tests_found_wrong
     if failed or row.reviewer in careless:
         return INATTENTIVE
     return _against_tests(row)

@@ -155,7 +155,8 @@ def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) 
         return Figure(value=value, n=n, note="too few values for an interval")
     if bounds[0] == bounds[1]:
         return Figure(value=value, n=n, note="no interval because all values are equal")
-    return Figure(value=value, n=n, low=bounds[0], high=bounds[1])
+    # Most resamples of a figure that is biased upwards, such as the calibration error, can be above its value.
+    return Figure(value=value, n=n, low=min(bounds[0], value), high=max(bounds[1], value))
 
 
 # ---- correlation -----------------------------------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from preferences.insight.bradley_terry import Match, RankedModel, SeparateGroups, rank_models
 from preferences.insight.verdicts import MAX_ROWS, score_of_first
 from preferences.models import Preference
 from preferences.precedence import with_highest_precedence
-from preferences.selectors import without_refuted
+from preferences.selectors import case_has_accepted_defect, without_refuted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,11 @@ def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
 
     As in exports, verdicts of reviewers take precedence over execution, and execution over judges. A pair does not
     count if verdicts of that source contradict each other. "Both bad" counts as a tie. Verdicts that accepted the
-    wrong suggestion of an attention check do not count.
+    wrong suggestion of an attention check do not count, unless the check rests on tests that were found wrong.
     """
     pairs: dict[str, dict[tuple[int, int], list[SourcedMatch]]] = defaultdict(lambda: defaultdict(list))
-    counted = without_refuted(rows).exclude(check_result=Preference.Check.FAILED)
+    failed_check = Q(check_result=Preference.Check.FAILED) & ~Q(case_has_accepted_defect())
+    counted = without_refuted(rows).exclude(failed_check)
     columns = (
         "version__environment__slug",
         "source",

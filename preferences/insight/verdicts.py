@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
-from django.db.models.functions import Length
 
 from preferences.models import Preference
 from preferences.selectors import case_has_accepted_defect
@@ -32,8 +31,7 @@ _COLUMNS = (
     "seconds",
     "evidence__winner",
     "case_found_wrong",
-    "first_length",
-    "second_length",
+    "longer",
 )
 
 
@@ -43,7 +41,7 @@ class VerdictRow:
 
     `execution_winner` is the side that execution decides for, and `own_family` the side of the judge's model family if
     exactly one side is of that family; both are "" otherwise. `suggestion_seen` is whether a suggestion was shown
-    before the verdict.
+    before the verdict. `check_result` is "" also for attention checks that rest on tests found wrong.
     """
 
     pair: tuple[int, int]
@@ -82,12 +80,7 @@ def score_of_first(verdict: str) -> float:
 
 def load_verdicts(rows: QuerySet[Preference]) -> list[VerdictRow]:
     """Load the newest of *rows*."""
-    lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
-    found = (
-        rows.annotate(**lengths, case_found_wrong=case_has_accepted_defect())
-        .order_by("-id")
-        .values(*_COLUMNS)[:MAX_ROWS]
-    )
+    found = rows.annotate(case_found_wrong=case_has_accepted_defect()).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
     own_family = _own_family_sides(rows)
     return [
         VerdictRow(
@@ -103,10 +96,10 @@ def load_verdicts(rows: QuerySet[Preference]) -> list[VerdictRow]:
             suggestion_seen=row["suggestion_seen_at"] is not None,
             suggested_verdict=row["suggestion__verdict"] or "",
             first_verdict=row["first_verdict"],
-            check_result=row["check_result"],
+            check_result="" if row["case_found_wrong"] else row["check_result"],
             seconds=row["seconds"],
             execution_winner="" if row["case_found_wrong"] else row["evidence__winner"] or "",
-            length_difference=(row["first_length"] or 0) - (row["second_length"] or 0),
+            length_difference=row["longer"],
             own_family=own_family.get(row["pk"], ""),
         )
         for row in found

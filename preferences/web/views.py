@@ -17,7 +17,7 @@ from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
 from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
-from preferences.evidence import Evidence, RuleResult, SideEvidence, without_reasons
+from preferences.evidence import Evidence, RuleResult, SideEvidence, may_read_words, without_reasons
 from preferences.exporters import FORMATS, zip_preferences
 from preferences.insight.agreement import Agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
@@ -71,6 +71,9 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
     content = may_see_content(request.user, shown.version.environment)
     evidence = shown.evidence if content else without_reasons(shown.evidence)
     issues = list(shown.issues.select_related("category"))
+    for issue in issues:
+        issue.note = issue.note if may_read_words(request.user, shown, issue) else ""
+    words = may_read_words(request.user, shown)
     context = {
         "preference": shown,
         "sides": [
@@ -85,7 +88,8 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         "rules": _rules(evidence),
         "more_fields": labelled_values(shown, without=("critique",)),
         "issues": issues,
-        "orders": _orders(shown),
+        "words": words,
+        "orders": _orders(shown, words=words),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
         "mlflow": mlflow_url(request.user, shown.run),
@@ -104,12 +108,12 @@ def _marks(preference: Preference, issues: list[Issue]) -> dict[tuple[int, int |
     return marks
 
 
-def _orders(preference: Preference) -> list[dict[str, str]]:
-    """Return the verdict and the critique of the judge in each order; empty for other sources."""
+def _orders(preference: Preference, *, words: bool) -> list[dict[str, str]]:
+    """Return the verdict and, with *words*, the critique of the judge in each order; empty for other sources."""
     labels = dict(Preference.Verdict.choices)
     rows = zip(("first response", "second response"), preference.orders, preference.order_critiques, strict=False)
     return [
-        {"shown_first": shown, "verdict": labels.get(verdict, verdict), "critique": critique}
+        {"shown_first": shown, "verdict": labels.get(verdict, verdict), "critique": critique if words else ""}
         for shown, verdict, critique in rows
     ]
 

@@ -1,12 +1,13 @@
 """Suggestions as shown to one reviewer: as stored, hidden until a first verdict, or replaced by an attention check."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Self
 
 from django.utils import timezone
 
 from hub.protocols.messages import text_of
+from preferences.evidence import may_read_words
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.sides import Side, exchange_tokens, other_side
 from preferences.spans import Span, find_quote
@@ -64,7 +65,10 @@ def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
 
 
 def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
-    """Return the suggestion to show, recording when it was first seen; None if there is none or it is hidden."""
+    """Return the suggestion to show, recording when it was first seen; None if there is none or it is hidden.
+
+    Its words are left out if they may quote reasons that the reviewer may not see.
+    """
     suggestion = assignment.pair.suggestion
     if suggestion is None or (assignment.hides_suggestion and not assignment.first_verdict):
         return None
@@ -74,6 +78,10 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
             suggestion_seen_at=assignment.suggestion_seen_at
         )
     issues = [ShownIssue.of(issue, suggestion) for issue in suggestion.issues.select_related("category")]
+    suggestion.version = assignment.pair.first.run_environment.version  # loaded already
+    words = may_read_words(assignment.reviewer, suggestion)
+    if not words:
+        issues = [replace(issue, note="") for issue in issues]
     check = attention_check_of(assignment)
     if check is not None:
         # The judge's own critique, with the sides exchanged, argues for the wrong verdict and reads like other
@@ -90,8 +98,8 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     return ShownSuggestion(
         suggestion.verdict,
         suggestion.confidence,
-        suggestion.critique,
-        list(suggestion.order_critiques),
+        suggestion.critique if words else "",
+        list(suggestion.order_critiques) if words else [],
         suggestion.order_sensitive,
         suggestion.self_preference,
         issues,

@@ -1,13 +1,16 @@
-"""Assignments of pairs to reviewers: claimed by compare-and-set, held by a lease, released when left or lapsed.
+"""Assignments of pairs to reviewers: claimed under a lock, held by a lease, released when left or lapsed.
 
 The lease (hub.common.leases) has an owner exactly while the assignment is open.
 
-Claiming a pair takes one of its free slots (`Pair.free`) in one UPDATE that succeeds for one reviewer only. A reviewer
-whose assignment was lost gets another slot of the pair, or AssignmentLost if none is free.
+Claiming a pair locks its row and takes one of its free slots (`Pair.free`). The next pair of the queue is one that
+nobody else has locked, so that reviewers who claim at the same moment do not wait for each other. A reviewer whose
+assignment was lost gets another slot of the pair, or AssignmentLost if none is free.
 """
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -20,14 +23,14 @@ from hub.protocols.messages import JSON
 from preferences.evidence import winner
 from preferences.sides import Sides, lists_choices, other_side, tokens_to_phrases
 from review.models import Assignment, AttentionCheck, Pair
-from review.queue.backlog import first_waiting_pair
+from review.queue.backlog import lock_first_pair, next_pair_by_run
 from runs.selectors import visible_runs
 
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
 CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
 _FRESH = timedelta(minutes=1)  # younger leases are not renewed: most pages are opened right after the claim
-_MAX_CLAIMS = 50  # attempts to claim a pair; each that fails was won by another reviewer
+_MAX_CLAIMS = 50  # attempts to claim a pair; an attempt fails if other reviewers took the last pairs of its run
 _MAX_RELEASED = 100
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
@@ -46,11 +49,13 @@ def claim_next_pair(user: User, *, run: int | None = None) -> Assignment | None:
     if held is not None:
         return held
     release_lapsed_assignments()
-    for lost in range(_MAX_CLAIMS):
-        pair = first_waiting_pair(user, run=run, among=1 + 2 * lost)
-        if pair is None:
+    for attempt in range(_MAX_CLAIMS):
+        waiting = next_pair_by_run(user, run=run).values()
+        if not waiting:
             return None
-        taken = _claim_free_slot(pair, user) or _held(user, run)  # or another window of the reviewer claimed it
+        taken = _claim(user, partial(lock_first_pair, user, among=waiting, waits=attempt > 0))
+        if taken is None:
+            taken = _held(user, run)  # another window of the reviewer may have claimed a pair
         if taken is not None:
             return taken
     return None
@@ -95,27 +100,43 @@ def claim_pair(pair: Pair, user: User) -> Assignment:
     if mine is not None:
         return mine
     release_lapsed_assignments()
-    taken = _claim_free_slot(pair, user)
+    taken = _claim(user, partial(_lock_free_pair, pair, user))
     if taken is None:
         raise AssignmentLost(TAKEN)
     return taken
 
 
-def _claim_free_slot(pair: Pair, user: User) -> Assignment | None:
-    """Claim a free slot of *pair*. Returns None if another reviewer took the last one."""
+def _lock_free_pair(pair: Pair, user: User) -> Pair | None:
+    """Return *pair*, locked for the current transaction, or None if it has no free slot.
+
+    The pair that *user* gives up for it is locked as well, in the order of the ids: two reviewers who exchange their
+    pairs at the same moment would otherwise wait for each other.
+    """
+    given_up = Assignment.objects.filter(reviewer=user, state=OPEN).values("pair")
+    pairs = Pair.objects.select_for_update(no_key=True).filter(Q(pk=pair.pk) | Q(pk__in=given_up)).order_by("pk")
+    return next((locked for locked in pairs if locked.pk == pair.pk and locked.free), None)
+
+
+def _claim(user: User, lock_pair: Callable[[], Pair | None]) -> Assignment | None:
+    """Claim a free slot of the pair that *lock_pair* returns, in one transaction. Returns None if it returns none."""
+    pair = None
     try:
         with transaction.atomic():
-            if not Pair.objects.filter(pk=pair.pk, free__gt=0).update(free=F("free") - 1):
-                return None
-            pair = Pair.objects.get(pk=pair.pk)
-            release_open_assignment(user)
-            at_pair = list(pair.assignments.all())
-            used = {other.slot for other in at_pair if other.state in (OPEN, DONE)}
-            slot = next(number for number in range(pair.overlap) if number not in used)
-            earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
-            return _reopen_assignment(earlier, slot) if earlier is not None else _create_assignment(pair, user, slot)
+            pair = lock_pair()
+            return None if pair is None else _claim_free_slot(pair, user)
     except IntegrityError:  # the same reviewer claimed the pair in another window
         return Assignment.objects.filter(pair=pair, reviewer=user, state=OPEN).first()
+
+
+def _claim_free_slot(pair: Pair, user: User) -> Assignment:
+    pair.free -= 1
+    pair.save(update_fields=["free"])
+    release_open_assignment(user)
+    at_pair = list(pair.assignments.all())
+    used = {other.slot for other in at_pair if other.state in (OPEN, DONE)}
+    slot = next(number for number in range(pair.overlap) if number not in used)
+    earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
+    return _reopen_assignment(earlier, slot) if earlier is not None else _create_assignment(pair, user, slot)
 
 
 def release_open_assignment(user: User) -> None:
@@ -124,13 +145,27 @@ def release_open_assignment(user: User) -> None:
         if assignment.preference_id is None:
             _release(assignment, state=LAPSED)
         else:
-            leases.release(assignment, assignment.holder, state=DONE, finished_at=timezone.now())
+            _leave_reopened(assignment)
+
+
+def release_assignment_of_deleted_user(instance: User, **_: object) -> None:
+    """Give the slot of the open assignment back before it is deleted with its reviewer (a receiver of `pre_delete`)."""
+    release_open_assignment(instance)
+
+
+def _leave_reopened(assignment: Assignment, **changes: object) -> bool:
+    """End a reopened assignment whose decision stays in force, so that it keeps its slot; False if it is not open."""
+    return leases.release(assignment, assignment.holder, state=DONE, finished_at=timezone.now(), **changes)
 
 
 def _reopen_assignment(earlier: Assignment, slot: int) -> Assignment:
-    """Reopen a skipped or lapsed assignment. Keeps its sides, its draft and whether the suggestion was seen."""
+    """Reopen a skipped or lapsed assignment. Its time begins again.
+
+    Its sides, its draft and whether the suggestion was seen are kept.
+    """
     closed = Q(state__in=[SKIPPED, LAPSED])
-    if not leases.take(earlier, earlier.holder, LEASE, condition=closed, state=OPEN, slot=slot, skip_reason=""):
+    holder, now = earlier.holder, timezone.now()
+    if not leases.take(earlier, holder, LEASE, condition=closed, state=OPEN, slot=slot, skip_reason="", started_at=now):
         raise IntegrityError("The assignment is already open.")
     return earlier
 
@@ -206,9 +241,13 @@ def name_responses_by_id(assignment: Assignment, text: str) -> str:
 
 
 def skip_pair(*, assignment: Assignment, reason: str) -> None:
-    """Skip the pair, with a reason for curators. Raises AssignmentLost."""
+    """Skip the pair, with a reason for curators. A reopened decision stays in force. Raises AssignmentLost."""
     reason_by_id = name_responses_by_id(assignment, reason)[:400]
-    if not _release(assignment, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now()):
+    if assignment.preference_id is None:
+        skipped = _release(assignment, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now())
+    else:
+        skipped = _leave_reopened(assignment, skip_reason=reason_by_id, draft={})
+    if not skipped:
         raise AssignmentLost("This pair is no longer assigned to you, so it was not skipped.")
 
 
@@ -231,7 +270,7 @@ def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
         raise AssignmentLost(
             "Another pair is assigned to you now. What you entered here is saved as the draft of this pair."
         )
-    if _claim_free_slot(assignment.pair, assignment.reviewer) is None:
+    if _claim(assignment.reviewer, partial(_lock_free_pair, assignment.pair, assignment.reviewer)) is None:
         raise AssignmentLost(
             "Your assignment has lapsed and other reviewers have this pair. What you entered is saved as your draft."
         )

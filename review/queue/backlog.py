@@ -1,6 +1,6 @@
 """Selectors of the review queue: the pairs that wait for a reviewer, in order, and the reviewer's progress."""
 
-import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,18 +32,16 @@ def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
     return dict(waiting.values_list("pk", "head")[:RUNS_AT_ONCE])
 
 
-def first_waiting_pair(user: User, *, run: int | None = None, among: int = 1) -> Pair | None:
-    """Return the next pair of the queue for *user*, or None if no pair waits for them.
+def lock_first_pair(user: User, *, among: Collection[int], waits: bool) -> Pair | None:
+    """Return the next pair for *user* and lock it for the current transaction, or None if no pair is left.
 
-    among: number of the next pairs of a run from which one is drawn at random, so that reviewers who claim at the same
-    moment do not all try the same pair.
+    among: ids from `next_pair_by_run`; the run of the first of them is used. Pairs of the run that other transactions
+    have locked are skipped, or awaited if *waits* is true. SQLite does not lock rows; there one transaction writes at a
+    time.
     """
-    waiting = next_pair_by_run(user, run=run).values()
-    pair = Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None
-    if pair is None or among == 1:
-        return pair
-    following = _available_pairs(user).filter(run=pair.run_id).order_by("position", "id")[:among]
-    return random.choice(list(following) or [pair])  # noqa: S311  # it spreads claims, and keeps no secret
+    run = Pair.objects.filter(pk__in=among).order_by("position", "id").values("run")[:1]
+    pairs = _available_pairs(user).filter(run=Subquery(run)).order_by("position", "id")
+    return pairs.select_for_update(of=("self",), no_key=True, skip_locked=not waits).first()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +80,10 @@ def review_progress(user: User, *, run: int | None = None) -> Progress:
         mine = mine.filter(pair__run_id=run)
     counts = dict(mine.order_by().values_list("state").annotate(Count("pk")))
     runs = next_pair_by_run(user, run=run)
-    # Unordered, so that the database stops counting at WAITING_SHOWN instead of sorting all rows.
-    waiting = _available_pairs(user).filter(run__in=runs).order_by()[:WAITING_SHOWN].count() if runs else 0
+    # The database stops counting at WAITING_SHOWN. Pairs of a single run are read in the order of the index, because
+    # PostgreSQL would search the table for unordered ones. Those of several runs would be sorted first.
+    pairs = _available_pairs(user).filter(run__in=runs).order_by(*(["position", "id"] if len(runs) == 1 else []))
+    waiting = pairs[:WAITING_SHOWN].count() if runs else 0
     return Progress(
         done=counts.get(Assignment.State.DONE, 0),
         skipped=counts.get(Assignment.State.SKIPPED, 0),

@@ -80,7 +80,9 @@ class JudgeStage(Stage[JudgeStageConfig]):
             tokens_in, tokens_out = _TOKENS
             cost = calls * (tokens_in * price.input + tokens_out * price.output) / 1_000_000 if price else None
         return StageEstimate(
-            calls=calls, cost_usd=cost, line=f"Judge {config.model.name}: up to {pairs:,} pairs, both orders."
+            calls=calls,
+            cost_usd=cost,
+            line=f"Judge {config.model.name}: up to {wording.counted(pairs, 'pair')}, both orders.",
         )
 
     def spent(self, run: Run) -> float | None:
@@ -106,7 +108,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
         return (
             f"Judge {figures['judge']}{', recorded' if figures['recorded'] else ''}: {figures['suggested']:,} of "
             f"{wording.counted(figures['pairs'], 'pair')} judged, {figures['order_sensitive']:,} order-sensitive; "
-            f"agrees with execution on {blind['agreed']:,} of {blind['pairs']:,} pairs judged blind."
+            f"agrees with execution on {blind['agreed']:,} of {wording.counted(blind['pairs'], 'pair')} judged blind."
             + (f" {figures['error']}" if "error" in figures else "")
         )
 

@@ -43,7 +43,9 @@ class ReviewStage(Stage[ReviewStageConfig]):
     def estimate(self, size: RunSize, config: ReviewStageConfig) -> StageEstimate:
         pairs = max_pair_count(size.models, size.attempts, size.cases, config.across)
         shown = min(pairs, config.max_pairs or pairs)
-        return StageEstimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
+        return StageEstimate(
+            line=f"Review: up to {wording.counted(shown, 'pair')}, {wording.counted(config.overlap, 'reviewer')} each."
+        )
 
     async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
         """Return a ReviewSummary."""

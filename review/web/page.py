@@ -27,6 +27,7 @@ from review.web.forms import DecisionForm
 from runs.models import Response
 
 _KEYS = {"a": "a", "b": "b", "tie": "t", "both_bad": "x"}
+MAX_KEPT = 200  # suggested issues of which a draft keeps whether they are checked
 # Fields of the form that a draft keeps as text; `kept` is a list.
 ENTERED = ("verdict", *Preference.DECISION_FIELDS, "defect", "issues")
 
@@ -117,10 +118,15 @@ def pair_context(
 def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str, object]:
     """Return the values of the form fields: the posted ones, else those of the draft."""
     source: Mapping[str, object] = form.data if form is not None else assignment.draft or {}
-    kept = source.getlist("kept") if isinstance(source, QueryDict) else source.get("kept")
+    kept = posted_kept(source) if isinstance(source, QueryDict) else source.get("kept")
     entered = {key: source.get(key, "") for key in ENTERED}
-    # Until the form was posted or saved once, all suggested issues are checked.
+    # Until a form that showed them was posted or saved once, all suggested issues are checked.
     return {**entered, "kept": [int(pk) for pk in kept if str(pk).isdecimal()] if isinstance(kept, list) else None}
+
+
+def posted_kept(posted: QueryDict) -> list[str] | None:
+    """Return the ids of the suggested issues that are checked; None if the suggestion was hidden, and so were they."""
+    return None if "blind" in posted else posted.getlist("kept")[:MAX_KEPT]
 
 
 def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:

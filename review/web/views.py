@@ -18,7 +18,7 @@ from hub.selectors import may_see_content
 from preferences.decision_fields import decision_fields
 from preferences.selectors import visible_preferences
 from review import decisions
-from review.errors import InvalidDecision
+from review.errors import AlreadyDecided, InvalidDecision
 from review.models import Assignment, Pair
 from review.queue import assignments
 from review.queue.backlog import pairs_assigned_to_others, review_progress
@@ -26,7 +26,7 @@ from review.queue.blinding import DECIDE
 from review.selectors import PAIRS_SHOWN, list_judge_calls, list_response_pairs, summarize_run_pairs
 from review.services import pairs_with_responses
 from review.web.forms import DecisionForm
-from review.web.page import ENTERED, pair_context, pair_view
+from review.web.page import ENTERED, pair_context, pair_view, posted_kept
 from runs.selectors import visible_runs
 from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
 from runs.web.queries import get_visible_response, get_visible_run
@@ -201,6 +201,9 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
             stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
         except InvalidDecision as error:
             form.add_error(error.path if error.path in form.fields else None, str(error))
+        except AlreadyDecided as error:
+            messages.warning(request, str(error))
+            return _respond_with_next_pair(request)
         except assignments.AssignmentLost as error:
             _keep_draft(request, assignment)
             return _render_assignment_lost(request, str(error))
@@ -235,7 +238,7 @@ def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
 
 def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
     texts = {key: _posted_text(request, key) for key in ENTERED}
-    return {**texts, "kept": request.POST.getlist("kept")[:200]}
+    return {**texts, "kept": posted_kept(request.POST)}
 
 
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
@@ -263,6 +266,9 @@ def skip(request: HttpRequest, pk: int) -> HttpResponse:
             assignments.skip_pair(assignment=assignment, reason=_posted_text(request, "reason").strip())
         except assignments.AssignmentLost as error:
             messages.warning(request, str(error))
+        else:
+            if assignment.preference_id is not None:
+                messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
     return _respond_with_next_pair(request)
 
 
@@ -274,7 +280,11 @@ def _posted_text(request: HttpRequest, name: str) -> str:
 @require_POST
 @reviewer_only
 def undo(request: HttpRequest) -> HttpResponse:
-    assignment = decisions.undo_last(user=_user(request))
+    try:
+        assignment = decisions.undo_last(user=_user(request))
+    except assignments.AssignmentLost as error:
+        messages.warning(request, f"The pair that you skipped is not reopened. {error}")
+        return _respond_with_next_pair(request)
     if assignment is None:
         messages.warning(request, "There is nothing to undo.")
         return _respond_with_next_pair(request)

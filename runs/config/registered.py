@@ -130,7 +130,8 @@ def describe_registered_models(value: Mapping[str, object], add_problem: AddProb
         try:
             if named in endpoints:
                 return endpoint_spec(endpoints[named]).model_dump(mode="json", exclude_none=True)
-            add_problem(path, f"{_unknown_model(named, endpoints)} Or describe it: name, provider, model")
+            unknown = wording.end_sentence(_unknown_model(named, endpoints))
+            add_problem(path, f"{unknown} Or describe it: name, provider, model")
         except ValidationError:
             add_problem(path, f"the registration of {named!r} is invalid; correct it at /models/")
         return _placeholder(path)

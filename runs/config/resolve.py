@@ -1,16 +1,16 @@
 """Resolves a config: looks up its environments, selects cases and computes digests. Writes nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import ValidationError
 
-from hub.bundles.cases import PreparedCase
+from hub.bundles.checked import CheckedCases
 from hub.bundles.loader import open_bundle
-from hub.bundles.validation import bundle_problems
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
 from hub.common.errors import NotFound
@@ -19,7 +19,7 @@ from hub.environments.compiled import CompiledEnvironment, CompileError
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion, Team
 from hub.protocols.messages import JSON
-from hub.selectors import VersionNotFound, compile_version, get_version, list_case_ids
+from hub.selectors import VersionNotFound, compile_version, find_by_digest, get_version, list_case_ids
 from hub.teams.choice import TeamError, choose_team
 from runs.config.parsed import ConfigError, ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
@@ -44,7 +44,8 @@ class SelectedEnvironment:
     """Environment of a config, looked up, and its selected cases.
 
     count: number of the cases. case_positions: their positions, or None for the first *count*. version: None if the
-    environment is a bundle at `path` that is not imported yet. cut: `first` has reduced the number of cases.
+    environment is a bundle at `path`, which is imported when a run is created. cases: all cases of that bundle; None if
+    it is imported already. cut: `first` has reduced the number of cases.
     """
 
     ref: EnvironmentRef
@@ -54,6 +55,7 @@ class SelectedEnvironment:
     case_positions: list[int] | None
     version: EnvironmentVersion | None = None
     path: Path | None = None
+    cases: CheckedCases | None = None
     cut: bool = False
 
     @property
@@ -174,42 +176,50 @@ def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
         return _find_bundle(parsed, ref, ref.path)
     version = get_version(ref.slug, ref.version)
     compiled = compile_version(version)
-    if not ref.selection or ref.limit is not None:
-        count = min(version.case_count, ref.limit or version.case_count)
-        return SelectedEnvironment(
-            ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=None, version=version
-        )
-    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, list_case_ids(version))
+    list_ids = partial(list_case_ids, version)
+    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, version.case_count, list_ids)
     return SelectedEnvironment(
         ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=case_positions, version=version
     )
 
 
 def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> SelectedEnvironment:
-    """Validate a bundle at a path, without storing it."""
+    """Find the stored version of a bundle at a path, or check the bundle without storing it."""
     base_dir = parsed.source.base_dir
     if base_dir is None:
         raise BundleError("bundles by path may be named on the command line only; upload the bundle instead")
     path = (base_dir / given).resolve()
-    ids: list[str] = []
-
-    def note(prepared: PreparedCase) -> None:
-        ids.append(prepared.case.id)
-
+    cases: CheckedCases | None = None
+    list_ids: Callable[[], list[str]]
     with open_bundle(path) as bundle:
-        found = bundle_problems(bundle, on_case=note)
-        if found:
-            raise BundleError(found)
+        stored = find_by_digest(bundle.digest)
+        if stored is not None:
+            total, list_ids = stored.case_count, partial(list_case_ids, stored)
+        else:
+            cases = CheckedCases(bundle)
+            total, list_ids = cases.count, cases.ids
         compiled, digest = bundle.compile(), bundle.digest
-    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, ids)
+    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, total, list_ids)
     return SelectedEnvironment(
-        ref=ref, compiled=compiled, digest=digest, count=count, case_positions=case_positions, path=path
+        ref=ref,
+        compiled=compiled,
+        digest=digest,
+        count=count,
+        case_positions=case_positions,
+        path=path,
+        cases=cases,
     )
 
 
-def _select_cases(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
-    """Return the number of selected cases, and their positions unless they are the first ones. ids: of all cases."""
+def _select_cases(
+    seed: int, ref: EnvironmentRef, slug: str, total: int, list_ids: Callable[[], list[str]]
+) -> tuple[int, list[int] | None]:
+    """Return the number of selected cases, and their positions unless they are the first ones.
+
+    total: number of all cases. list_ids: returns the ids of all cases.
+    """
     if ref.cases is not None:
+        ids = list_ids()
         places = {case_id: position for position, case_id in enumerate(ids)}
         unknown = [case_id for case_id in ref.cases if case_id not in places]
         if unknown:
@@ -218,12 +228,13 @@ def _select_cases(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> 
             raise UnknownCases(f"{slug} has no case {', '.join(map(repr, unknown[:10]))}{more}{near}")
         positions = sorted({places[case_id] for case_id in ref.cases})
         return len(positions), positions
-    if ref.sample is not None and ref.sample < len(ids):
+    if ref.sample is not None and ref.sample < total:
         # By hash, not by shuffle: the same seed selects the same cases even if the dataset grows.
-        drawn = sorted(range(len(ids)), key=lambda i: digests.digest([seed, slug, ids[i]]))
+        ids = list_ids()
+        drawn = sorted(range(total), key=lambda i: digests.digest([seed, slug, ids[i]]))
         positions = sorted(drawn[: ref.sample])
         return len(positions), positions
-    return min(len(ids), ref.limit or len(ids)), None
+    return min(total, ref.limit or total), None
 
 
 def config_hash(config: RunConfig, environments: list[SelectedEnvironment]) -> str:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from hub.common.documents import validation
 from hub.manifest.schema import SLUG, VERSION
@@ -20,7 +20,7 @@ MAX_ITEMS = {"environments": 500, "models": 200}
 MAX_ROLE_MODELS = 50  # models that fill one role
 
 
-class _Strict(BaseModel):
+class _Strict(validation.StrictNumbers):
     model_config = ConfigDict(extra="forbid")
 
 

@@ -60,7 +60,9 @@ def return_after_fault(run: Run, fault: InfrastructureFault, owner: str) -> None
     hours = settings.FAULT_RETRY_HOURS
     if now - failing_since > timedelta(hours=hours):
         message = f"{fault} It was retried for {hours} hours. Resume the run when it works again. {STORED_IS_KEPT}"
-        change_status(run, Run.Status.INTERRUPTED, owner=owner, message=message, seconds=run.seconds)
+        change_status(
+            run, Run.Status.INTERRUPTED, owner=owner, message=message, seconds=run.seconds, cost_usd=run.cost_usd
+        )
         return
     delay = retry_delay(faults)
     change_status(
@@ -69,6 +71,7 @@ def return_after_fault(run: Run, fault: InfrastructureFault, owner: str) -> None
         owner=owner,
         message=str(fault),
         seconds=run.seconds,
+        cost_usd=run.cost_usd,
         faults=faults,
         failing_since=failing_since,
         ready_at=now + timedelta(seconds=delay),

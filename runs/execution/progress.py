@@ -9,6 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from hub.common.output.foreign_text import clean
 from runs.models import Response
 
 _WIDE = 90  # columns from which the bar and the time spent fit beside the figures
@@ -68,14 +69,18 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             self._bar.update(self._task, completed=done, counts=self._summary(done, now))
         elif now - self._last_line >= _LINE_EVERY_S:
             self._last_line = now
-            self._console.print(f"{done:,}/{self._total:,}  {self._summary(done, now)}", highlight=False)
+            self._print(f"{done:,}/{self._total:,}  {self._summary(done, now)}")
 
     def model_stopped(self, label: str, reason: str) -> None:
-        self._console.print(f"{label} was stopped: {reason}", style="bold red", markup=False, highlight=False)
+        self._print(f"{label} was stopped: {clean(reason)}", style="bold red")
 
     def run_delayed(self, reason: str, seconds: float) -> None:
-        text = f"{reason} The run continues when it works again; next try in {seconds:.0f} s."
-        self._console.print(text, style="yellow", markup=False, highlight=False)
+        text = f"{clean(reason)} The run continues when it works again; next try in {seconds:.0f} s."
+        self._print(text, style="yellow")
+
+    def _print(self, text: str, style: str = "") -> None:
+        """Print a line, which a terminal folds; in a pipe it stays one line, so that logs can be searched."""
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
     def _summary(self, done: int, now: float) -> str:
         counts = self._counts

@@ -101,11 +101,14 @@ def execute_run(
     except SystemExit:
         raise  # this process was ended by a signal; another one continues the run, as after a kill
     except BaseException as error:
+        fault = find_fault(error)
+        if fault is not None and options.retry_for_s is None:
+            raise  # it could not be returned to the queue; another worker takes it over
         with suppress(StatusConflict):  # it ended before the error
             if isinstance(error, KeyboardInterrupt):
                 _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner)
-            elif isinstance(error, InfrastructureFault):
-                retry_if_disconnected(_store_end, run, Status.INTERRUPTED, f"{error} {STORED_IS_KEPT}", owner)
+            elif fault is not None:
+                retry_if_disconnected(_store_end, run, Status.INTERRUPTED, f"{fault} {STORED_IS_KEPT}", owner)
             else:
                 message = mask(str(error) or type(error).__name__)
                 retry_if_disconnected(_store_end, run, Status.FAILED, message, owner)
@@ -130,14 +133,13 @@ def _execute_once(
                 status, message = asyncio.run(session.execute())
             run.seconds = context.seconds()
             retry_if_disconnected(_store_end, run, status, message, owner)
-    except Exception as error:
-        fault = find_fault(error)
+    except BaseException as error:
+        if context is not None:
+            run.seconds = context.seconds()
+        fault = find_fault(error) if isinstance(error, Exception) else None
         if fault is None:
             raise
         return fault
-    finally:
-        if context is not None:
-            run.seconds = context.seconds()
     return None
 
 
@@ -304,14 +306,20 @@ def _open_context(
 
 
 def _store_end(run: Run, status: Run.Status, message: str, owner: str) -> None:
-    change_status(
-        run,
-        status,
-        owner=owner,
-        message=message,
-        seconds=run.seconds,
-        cost_usd=run.cost_usd,
-        summaries=run.summaries,
-    )
+    try:
+        change_status(
+            run,
+            status,
+            owner=owner,
+            message=message,
+            seconds=run.seconds,
+            cost_usd=run.cost_usd,
+            summaries=run.summaries,
+        )
+    except LeaseLost:
+        # If the connection was lost while this was stored, the status and the lease, which ends with it, are changed.
+        if not Run.objects.filter(pk=run.pk, status=status, seconds=run.seconds, lease_owner="").exists():
+            raise
+        run.refresh_from_db()
     if status in ENDED:
         store_results(run)

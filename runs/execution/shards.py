@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 
 from django.conf import settings
@@ -182,11 +181,13 @@ class ShardSource:
         self._by_id = {environment.row.pk: environment for environment in self.environments}
 
     async def blocks(self, model: EvaluatedModel) -> AsyncIterator[Block]:
+        begun: set[int] = set()  # ids of shards
         for _ in count():
             if self.ended(model):
                 return
-            shard = await self._next(model)
+            shard = await self._next(model, begun)
             if shard is not None:
+                begun.add(shard.pk)
                 yield Block(
                     environment=self._by_id[shard.run_environment_id],
                     fresh=shard.fresh,
@@ -199,12 +200,22 @@ class ShardSource:
             else:
                 await asyncio.sleep(_LOOK_EVERY_S)
 
-    async def _next(self, model: EvaluatedModel) -> Shard | None:
+    async def _next(self, model: EvaluatedModel, begun: Collection[int]) -> Shard | None:
         if self.taken is not None and self.taken.run_model_id == model.row.pk:
             shard, self.taken = self.taken, None
             return shard
-        take = partial(take_shard, self.run_id, model.row.pk, owner=self.owner, reserved_for=self.reserved_for)
-        return await self.reader.run(take)
+        return await self.reader.run(self._take, model, begun)
+
+    def _take(self, model: EvaluatedModel, begun: Collection[int]) -> Shard | None:
+        """Take a shard of *model*, or return one that is held but not *begun*.
+
+        If the connection is lost while a lease is stored, the reader calls this again and cannot know that it is held.
+        """
+        held = Shard.objects.filter(run_id=self.run_id, run_model_id=model.row.pk, lease_owner=self.owner, done=False)
+        for shard in held:
+            if shard.pk not in begun:
+                return shard
+        return take_shard(self.run_id, model.row.pk, owner=self.owner, reserved_for=self.reserved_for)
 
     def _others_work(self, model: EvaluatedModel) -> bool:
         shards = Shard.objects.filter(run_id=self.run_id, run_model_id=model.row.pk, done=False)

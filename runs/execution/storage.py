@@ -202,6 +202,7 @@ class Writer(_DatabaseThread):
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUE_LIMIT)
         self._divided = divided
         self._repeats = False
+        self._flushing = asyncio.Event()
         self._task = asyncio.create_task(self._write())
         self._error: BaseException | None = None
 
@@ -217,12 +218,15 @@ class Writer(_DatabaseThread):
 
     async def flush(self) -> None:
         """Wait until everything added so far is stored. Raises the error of a write."""
+        self._flushing.set()
         await self._queue.join()
+        self._flushing.clear()
         if self._error is not None:
             raise self._error
 
     async def close(self) -> None:
         """Store everything added so far, then end the thread."""
+        self._flushing.set()
         await self._queue.join()
         self._task.cancel()
         with suppress(asyncio.CancelledError):
@@ -234,7 +238,8 @@ class Writer(_DatabaseThread):
         while True:
             batch = [await self._queue.get()]
             if self._queue.qsize() < _BATCH:
-                await asyncio.sleep(_LINGER_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._flushing.wait(), _LINGER_S)
             while len(batch) < _BATCH and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             try:

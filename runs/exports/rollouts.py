@@ -16,7 +16,14 @@ from runs.exports.protocol import CHUNK, Export, ExportReport, LeftOut
 from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
 from runs.exports.rollout_formats.base import RolloutItem, RolloutRecord
 from runs.exports.rollout_formats.registry import ROLLOUT_FORMATS
-from runs.exports.selection import find_run_environments, find_run_model, is_held_out, refuse_held_out
+from runs.exports.selection import (
+    DEFECTIVE,
+    HELD_OUT_SPLIT,
+    find_run_environments,
+    find_run_model,
+    is_held_out,
+    refuse_held_out,
+)
 from runs.models import EpisodeSession, Response, Run, Score
 from runs.results.counting import defective_cases
 from runs.rollouts.roles import session_recordings
@@ -28,8 +35,6 @@ DEFAULT_FORMAT = "jsonl"
 
 _UNSCORED = "unscored: a rule could not decide, and a reward of 0 would be wrong"
 _IN_PROCESS = "judged with code and tests in one process (trust: auto), where a hostile answer can forge the result"
-_HELD_OUT_SPLIT = "of a held-out split"
-_DEFECTIVE = "of a case that was found wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +60,11 @@ class EpisodeRollout(RolloutItem):
         if session.case.version_id in self.held_out:
             raise LeftOut(f"{session.case.version} is held out")
         if session.case.held_out:
-            raise LeftOut(_HELD_OUT_SPLIT)
+            raise LeftOut(HELD_OUT_SPLIT)
         if not session.done:
             raise LeftOut("not over yet")
         if session.case_id in self.defective:
-            raise LeftOut(_DEFECTIVE)
+            raise LeftOut(DEFECTIVE)
         if (session.score or {}).get("status") == "unscored":
             raise LeftOut(_UNSCORED)
         return episode_record(session)
@@ -81,9 +86,9 @@ class ResponseRollout(RolloutItem):
     def record(self) -> RolloutRecord:
         response = self.response
         if response.case.held_out:
-            raise LeftOut(_HELD_OUT_SPLIT)
+            raise LeftOut(HELD_OUT_SPLIT)
         if response.case_id in self.defective:
-            raise LeftOut(_DEFECTIVE)
+            raise LeftOut(DEFECTIVE)
         if response.status == Response.Status.UNSCORED:
             raise LeftOut(_UNSCORED)
         if any((score.execution or {}).get("trust_reason") for score in response.scores.all()):

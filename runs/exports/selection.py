@@ -6,6 +6,9 @@ from hub.models import EnvironmentVersion
 from runs.exports.protocol import ExportError
 from runs.models import Run, RunEnvironment, RunModel
 
+HELD_OUT_SPLIT = "of a held-out split"  # reasons why items are left out of exports
+DEFECTIVE = "of a case that was found wrong"
+
 
 def find_run_model(run: Run, label: str | None) -> RunModel | None:
     """Return the model under test of *run* with that label, or None without a label. Raises ExportError."""

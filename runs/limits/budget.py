@@ -10,6 +10,7 @@ from django.db.models import F
 from hub.common.wording import dollars
 from runs.models import Run
 
+LARGER_BUDGET = "To continue, start a run with a larger limits.budget_usd: replies that were paid come from the cache."
 _PART = 4  # a grant is a quarter of what is left ...
 _SMALLEST = 200  # ... but at least this part of the budget
 
@@ -68,7 +69,10 @@ class Budget:
             )
         if self.refusal:
             return f"Stopped: {self.refusal}"
-        return f"Stopped: {dollars(self.spent)} of {self.limit_in_words} is spent."
+        spent = f"Stopped: {dollars(self.spent)} of {self.limit_in_words} is spent."
+        if self.limit is None or self.spent < self.limit:
+            return spent
+        return f"{spent} {LARGER_BUDGET}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,14 @@ def build_config(
 
     The first model also fills the roles that the environments need, unless `--set roles.ROLE=...` describes another.
     """
-    described = {name: _describe_model(name) for name in models}
+    described, roles = _look_up(models, environments)
     config: dict[str, object] = {
         "name": f"{', '.join(environments)} with {', '.join(models)}"[:120],
         "environments": list(environments),
         "models": list(described.values()),
     }
-    roles = sorted({role for slug in environments for role in _roles_of(slug)})
     if roles:
-        config["roles"] = dict.fromkeys(roles, described[models[0]])
+        config["roles"] = dict.fromkeys(sorted(roles), described[models[0]])
     source = source_for_command(Path.cwd(), "the options")
     resolved = with_team(resolve_config(read_config_text(json.dumps(config), source, overrides)), user=None)
     if limit is None:
@@ -66,6 +65,31 @@ def _limited(resolved: ResolvedConfig, limit: int) -> ResolvedConfig:
     return replace(resolved, environments=[item.first(limit) for item in resolved.environments])
 
 
+def _look_up(models: list[str], environments: list[str]) -> tuple[dict[str, dict[str, object]], set[str]]:
+    """Return the models as a config describes them, and the roles of the environments.
+
+    Raises UserError, with the problems of all models and environments.
+    """
+    described: dict[str, dict[str, object]] = {}
+    roles: set[str] = set()
+    problems: list[UserError] = []
+    for name in models:
+        try:
+            described[name] = _describe_model(name)
+        except UserError as error:
+            problems.append(error)
+    for slug in environments:
+        try:
+            roles |= _roles_of(slug)
+        except UserError as error:
+            problems.append(error)
+    if len(problems) > 1:
+        raise UsageError("\n".join(error.headline() for error in problems))
+    if problems:
+        raise problems[0]
+    return described, roles
+
+
 def _roles_of(slug: str) -> set[str]:
     return set(compile_version(get_version(slug)).roles)
 
@@ -76,10 +100,8 @@ def _describe_model(name: str) -> dict[str, object]:
     endpoint = known.get(name)
     if endpoint is None:
         advice = wording.suggest(name, known) or "none is registered"
-        end = "" if advice.endswith("?") else "."
-        raise UsageError(
-            f"No model is registered as {name!r}; {advice}{end} Use --config for models that are not registered."
-        )
+        said = wording.end_sentence(f"No model is registered as {name!r}; {advice}")
+        raise UsageError(f"{said} Use --config for models that are not registered.")
     try:
         return endpoint_spec(endpoint).model_dump(mode="json", exclude_none=True)
     except ValidationError:
@@ -93,7 +115,7 @@ def _read_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
         if not text.strip():
-            raise UsageError(f"{path} is empty{_suggestion(path, path.parent)}")
+            raise UsageError(f"{path} is empty; a config is a mapping with name, environments and models.")
         return text
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}{_suggestion(path, path.parent)}") from None
@@ -108,7 +130,7 @@ def _read_file(path: Path) -> str:
 def _suggestion(path: Path, folder: Path) -> str:
     found = _find_configs(folder) or _find_configs(settings.BASE_DIR / "configs")
     advice = wording.suggest(str(path), [item for item in found if item != str(path)])
-    return f"; {advice}" if advice.endswith("?") else f"; {advice}." if advice else "."
+    return wording.end_sentence(f"; {advice}" if advice else "")
 
 
 def _find_configs(folder: Path) -> list[str]:

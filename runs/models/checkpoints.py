@@ -49,7 +49,7 @@ class EpisodeCheckpoint(models.Model):
     """
 
     run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="+")
-    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="checkpoints")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="checkpoints", db_index=False)
     case = models.ForeignKey(Case, models.CASCADE, related_name="+")
     attempt = models.PositiveSmallIntegerField(default=1)
     state = LargeJSONField(default=dict)

@@ -21,7 +21,7 @@ class EpisodeSession(Leased):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", db_index=False)
     case = models.ForeignKey(Case, models.CASCADE, related_name="+")
     seed = models.BigIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1)

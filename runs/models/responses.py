@@ -103,7 +103,7 @@ class Response(models.Model):
 class Score(models.Model):
     """Verdict of one rule on one response. `value` is null if the rule could not decide."""
 
-    response = models.ForeignKey(Response, models.CASCADE, related_name="scores")
+    response = models.ForeignKey(Response, models.CASCADE, related_name="scores", db_index=False)
     position = models.PositiveSmallIntegerField()
     rule = models.CharField(max_length=64)
     type = models.CharField(max_length=32)
@@ -145,13 +145,16 @@ class RunResult(models.Model):
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="results")
-    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="results")
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="results", db_index=False)
     run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="results")
     run_finished_at = models.DateTimeField()
     revision = models.PositiveSmallIntegerField()
     responses = models.PositiveIntegerField(help_text="Number of responses that count.")
     stored = OrderedJSONField(default=dict, help_text="Number of all responses by status, quarantined cases included.")
     accuracy = models.FloatField(null=True)
+    incomplete = models.BooleanField(
+        default=False, help_text="Whether too few responses are scored for the accuracy to be final."
+    )
     figures = OrderedJSONField(help_text="All figures, as runs.results.figures.CellFigures.")
     cases = OrderedJSONField(
         default=dict, help_text="Results by case, as runs.results.case_results.CaseResults. Only comparisons load them."

@@ -123,7 +123,7 @@ ENDED = [*WITH_RESULTS, Run.Status.FAILED]
 class RunEnvironment(models.Model):
     """An environment version in a run, and the cases of it that the run evaluates."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="environments")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="environments", db_index=False)
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
     selection = OrderedJSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
@@ -143,7 +143,7 @@ class RunEnvironment(models.Model):
 class RunModel(models.Model):
     """A model in a run: a model under test (`role` is empty), or a model that fills a role (rubric, user, judge)."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="models")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="models", db_index=False)
     label = models.CharField(max_length=120)
     role = models.CharField(max_length=64, blank=True)
     position = models.PositiveSmallIntegerField()
@@ -175,9 +175,9 @@ class Shard(Leased):
     worker may execute the shard.
     """
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="shards")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="shards", db_index=False)
     run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="+")
-    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="+")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="+", db_index=False)
     first = models.PositiveIntegerField(help_text="Position of the first case.")
     last = models.PositiveIntegerField(help_text="Position of the last case.")
     reserved_for = models.CharField(
@@ -188,7 +188,7 @@ class Shard(Leased):
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["run_model", "done"], name="shard_open_per_model")]
+        indexes = [models.Index(fields=["run", "run_model", "done", "id"], name="shard_waiting")]
 
     def __str__(self) -> str:
         return f"cases {self.first} to {self.last} for {self.run_model}"
@@ -197,7 +197,7 @@ class Shard(Leased):
 class RunTag(models.Model):
     """A word that people gave a run, to find it again."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="tags")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="tags", db_index=False)
     name = models.CharField(max_length=40, db_index=True)
 
     class Meta:
@@ -215,8 +215,8 @@ class TeamSpend(models.Model):
     and month has what role models of episodes have cost.
     """
 
-    team = models.ForeignKey(Team, models.CASCADE, related_name="+")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
+    team = models.ForeignKey(Team, models.CASCADE, related_name="+", db_index=False)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+", db_index=False)
     month = models.DateField(help_text="Its first day, in UTC.")
     usd = models.FloatField(default=0.0)
     of_episodes = models.BooleanField(default=False, help_text="Of the episodes of the team, not of a run.")

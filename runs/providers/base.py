@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Generic, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from hub.common import digests
+from hub.common.documents.validation import StrictNumbers
 from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, Reply, Usage
 from hub.protocols.messages import JSON, Message, Tool
 from runs.config_source import ConfigSource
 
 
-class Price(BaseModel):
+class Price(StrictNumbers):
     """Price in USD per million tokens. `cached_input` defaults to `input`. Reasoning tokens are output tokens."""
 
     model_config = ConfigDict(extra="forbid")
@@ -47,7 +48,7 @@ def _without_hash(value: str) -> str:
     return value
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(StrictNumbers):
     """Model as described in a config: the keys that all providers share. Other keys are options of its provider."""
 
     model_config = ConfigDict(extra="allow")
@@ -64,7 +65,7 @@ class ModelSpec(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
-class ProviderOptions(BaseModel):
+class ProviderOptions(StrictNumbers):
     """Keys of a model that belong to its provider. Unknown keys are rejected.
 
     If the provider needs a key, the option `api_key_env` is the name of the variable that holds it.

@@ -35,7 +35,7 @@ def _pass_rates(figures: CellFigures) -> str:
         for k in figures.pass_at
     )
     complete = figures.pass_cases[max(figures.pass_cases)]
-    return f"{rates} ({complete:,} cases have all {figures.attempts} attempts)"
+    return f"{rates} ({counted(complete, 'case')} with all {figures.attempts} attempts)"
 
 
 def _instructions(counts: InstructionCounts) -> str:

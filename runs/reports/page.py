@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from hub.common.wording import counted
 from runs.charts.svg import Chart
 from runs.models import Run
 from runs.reports import formats
@@ -83,7 +84,7 @@ def results_for_page(run: Run, *, withheld: Collection[int] = ()) -> RunResults:
 
 
 def _headline(cell: CellResult) -> Headline:
-    facts = [f"n = {cell.accuracy.n:,} cases"]
+    facts = [f"n = {counted(cell.accuracy.n, 'case')}"]
     if cell.known_cost_usd is not None:
         facts.append(f"cost {formats.money(cell.known_cost_usd)}")
     if cell.figures.latency_ms.p50 is not None:

@@ -50,7 +50,7 @@ def _costs(cells: Sequence[CellResult], names: dict[int, str]) -> Chart | None:
     points = [
         Point(
             label=names[id(cell)],
-            x=cell.known_cost_usd / cell.accuracy.n,
+            x=cell.known_cost_usd / sum(cell.figures.stored.values()),  # the cost includes quarantined cases
             y=cell.accuracy.value or 0.0,
             low=cell.accuracy.low,
             high=cell.accuracy.high,
@@ -65,7 +65,7 @@ def _costs(cells: Sequence[CellResult], names: dict[int, str]) -> Chart | None:
         "chart-cost",
         "Cost against accuracy",
         points,
-        x_axis="US dollars per case",
+        x_axis="US dollars per response",
         y_axis="accuracy, % of cases",
         write_x=formats.money,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
 
@@ -25,46 +26,63 @@ def _sentence(slug: str, cells: Sequence[CellResult]) -> str:
     if best is None:
         return "; ".join(_describe_only_model(cell) for cell in cells[:_NAMED]) + "."
     leads = best.figures.leads
-    ahead = [lead for lead in leads if _is_ahead(lead)]
-    level = [lead for lead in leads if not _is_ahead(lead)]
-    if not ahead:
+    ahead = [lead for lead in leads if _is_shown(lead) and (lead.difference or 0.0) > 0]
+    behind = [lead for lead in leads if _is_shown(lead) and (lead.difference or 0.0) < 0]
+    level = [lead for lead in leads if not _is_shown(lead)]
+    if not ahead and not behind:
         return f"No model is shown to be better on {slug}: {_describe_undecided(best, level)}."
-    text = f"{best.model} is better than {_name_leads(ahead)}"
-    text = text.replace(" by ", f" on {slug} by ", 1)
-    return f"{text}; {_describe_undecided(best, level, also=True)}." if level else f"{text}."
+    parts = [f"{best.model} is better than {_name_leads(slug, ahead)}"] if ahead else []
+    parts += [_describe_better(slug, best, lead) for lead in behind]
+    parts += [_describe_undecided(best, level, also=True)] if level else []
+    return f"{'; '.join(parts)}."
 
 
 def _describe_only_model(cell: CellResult) -> str:
     interval = formats.interval(cell.accuracy.low, cell.accuracy.high)
     return (
         f"{cell.model} passes {formats.percent(cell.accuracy.value)} {interval} of {cell.slug} "
-        f"(n = {cell.accuracy.n:,} cases)"
+        f"(n = {counted(cell.accuracy.n, 'case')})"
     )
 
 
-def _name_leads(leads: Sequence[Lead]) -> str:
+def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
     named = [
-        f"{lead.over} by {100 * (lead.difference or 0.0):.1f} points {formats.interval(lead.low, lead.high)} "
-        f"(n = {lead.cases:,} cases)"
-        for lead in leads[:_NAMED]
+        f"{lead.over}{'' if i else f' on {slug}'} by {100 * (lead.difference or 0.0):.1f} points "
+        f"{formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')})"
+        for i, lead in enumerate(leads[:_NAMED])
     ]
     more = len(leads) - len(named)
     return ", than ".join(named) + (f", and than {more:,} more" if more else "")
 
 
+def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
+    """Return that the other model of *lead* is better: it was worse only on cases that the first did not score."""
+    bounds = formats.interval(-(lead.high or 0.0), -(lead.low or 0.0))
+    return (
+        f"{lead.over} is better than {best.model} on {slug} by {-100 * (lead.difference or 0.0):.1f} points "
+        f"{bounds} on the {counted(lead.cases, 'case')} that both scored, "
+        f"although {best.model} has the higher accuracy on its own cases"
+    )
+
+
 def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -> str:
     named = []
     for lead in leads[:_NAMED]:
+        if lead.difference is None:
+            named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
+            continue
         text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
         found = ""
         if lead.detectable is not None:
             points = formats.points(lead.detectable).lstrip("+")
             found = f", which find a true difference of {points} points with 80 % power"
-        text += f" {formats.interval(lead.low, lead.high)} (n = {lead.cases:,} cases{found})"
+            found += " before Holm's correction" if len(best.figures.leads) > 1 else ""
+        text += f" {formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')}{found})"
         named.append(text)
     more = len(leads) - len(named)
     return ("no difference is shown where " if also else "") + "; ".join(named) + (f"; {more:,} more" if more else "")
 
 
-def _is_ahead(lead: Lead) -> bool:
-    return bool(lead.difference and lead.p_adjusted is not None and lead.p_adjusted < _SIGNIFICANT)
+def _is_shown(lead: Lead) -> bool:
+    """Return whether a difference is shown, in favour of either model."""
+    return lead.p_adjusted is not None and lead.p_adjusted < _SIGNIFICANT

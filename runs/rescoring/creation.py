@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import uuid
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from hub.common.errors import UserError
+from hub.common.wording import counted
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.messages import JSON
 from runs.config.parsing import read_config_text
@@ -18,6 +18,7 @@ from runs.config.resolve import resolve_config, source_for_command
 from runs.config.schema import RunConfig
 from runs.exports.recordings import export_responses, recording_name
 from runs.models import ENDED, Response, Run, RunEnvironment
+from runs.rescoring.recordings import new_folder
 from runs.selectors import models_under_test, role_models
 from runs.services import create_run
 
@@ -40,7 +41,7 @@ class Rescoring:
     left_out: dict[str, int]
 
     def left_out_lines(self) -> list[str]:
-        return [f"Left out: {count:,} responses, {reason}." for reason, count in self.left_out.items()]
+        return [f"Left out: {counted(count, 'response')}, {reason}." for reason, count in self.left_out.items()]
 
 
 def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> Rescoring:
@@ -55,10 +56,10 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     stored = run.environments.select_related("version__environment__latest").order_by("position")
     environments = [found for item in stored if (found := _environment(item, left_out)) is not None]
     if not environments:
-        reasons = "; ".join(f"{count:,} responses: {reason}" for reason, count in left_out.items())
+        left_out[NO_ANSWER] += Response.objects.filter(run_environment__run=run, status=Response.Status.ERRORED).count()
+        reasons = "; ".join(f"{counted(count, 'response')}: {reason}" for reason, count in left_out.items() if count)
         raise RescoreError(f"Run {run.pk} has no response that can be scored again. {reasons}".strip())
-    folder = settings.VAR_DIR / "rescored" / f"run-{run.pk}-{uuid.uuid4().hex[:8]}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = new_folder(run)
     try:
         for reason, count in export_responses(run, folder).left_out.items():
             left_out[reason] += count
@@ -79,10 +80,14 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
 
 
 def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dict[str, JSON] | None:
-    """Return the entry of the config for the current version, or None if no case can be replayed."""
+    """Return the entry of the config for the current version, or None if no case can be replayed.
+
+    Errored responses are not counted here: `export_responses` leaves them out, too, and counts them.
+    """
     version = run_environment.version.environment.latest or run_environment.version
     answered = (
         Response.objects.filter(run_environment=run_environment)
+        .exclude(status=Response.Status.ERRORED)
         .order_by("case__position")
         .values_list("case__external_id", "case__input_digest")
     )

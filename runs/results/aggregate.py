@@ -15,9 +15,9 @@ from runs.results.breakdown.failure_kinds import failure_kind
 from runs.results.breakdown.latencies import latency_bin, sorted_bins
 from runs.results.breakdown.leads import add_leads
 from runs.results.breakdown.reasons import ReasonCounts
-from runs.results.counting import case_clusters, cell_responses, quarantined_cases
+from runs.results.counting import case_clusters, cell_responses, clusters_of, quarantined_cases
 from runs.results.figures import CellFigures, CellResult, InstructionCounts, Times
-from runs.results.statistics.mean_intervals import mean_estimate, quantile
+from runs.results.statistics.mean_intervals import mean, mean_estimate, quantile
 from runs.results.statistics.pass_at_k import pass_at_k, pass_hat_k
 
 _EVERY_K = 10  # up to this many attempts every k is reported; above, a few of them
@@ -151,7 +151,6 @@ def _aggregate_cell(
     totals = _CellTotals()
     case_means: dict[int, float] = {}
     accuracies, scores = array("d"), array("d")
-    case_cluster: list[str] = []
     outcomes: Counter[tuple[int, int]] = Counter()  # number of cases by (scored attempts, passed attempts)
     for case_id, rows in groupby(_response_rows(environment, model), key=lambda row: row.case_id):
         passed = scored = 0
@@ -172,10 +171,9 @@ def _aggregate_cell(
             accuracies.append(passed / scored)
             case_means[case_id] = passed / scored
             scores.append(score / scored)
-            if clusters:
-                case_cluster.append(clusters.get(case_id, f"case {case_id}"))
     attempts = run.attempts
     ks = reported_k(attempts)
+    groups = clusters_of([*case_means], clusters)
     figures = CellFigures(
         attempts=attempts,
         cases=environment.case_count - len(quarantined),
@@ -186,8 +184,8 @@ def _aggregate_cell(
         limits=_by_frequency(totals.limits),
         truncated=totals.truncated,
         refused=totals.refused,
-        accuracy=mean_estimate(accuracies, case_cluster if clusters else None),
-        score=mean_estimate(scores, case_cluster if clusters else None),
+        accuracy=mean_estimate(accuracies, groups),
+        score=mean_estimate(scores, groups),
         pass_at={k: _pass_rate(outcomes, k, all_pass=False) for k in ks},
         pass_hat={k: _pass_rate(outcomes, k, all_pass=True) for k in ks},
         pass_cases={k: _cases_with(outcomes, k) for k in ks},
@@ -221,7 +219,7 @@ def _by_frequency(counts: Counter[str]) -> dict[str, int]:
 
 
 def _times(values: "array[float]") -> Times:
-    return Times(p50=quantile(values, 0.5), p95=quantile(values, 0.95))
+    return Times(p50=quantile(values, 0.5), p95=quantile(values, 0.95), mean=mean(values))
 
 
 def _instruction_counts(

@@ -1,5 +1,6 @@
 """Responses of a run that its figures count: responses of one cell, quarantined cases, and clusters."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
@@ -34,12 +35,21 @@ def defective_cases(run_environment: RunEnvironment, *, before: datetime | None 
 
 
 def case_clusters(run_environment: RunEnvironment) -> dict[int, str]:
-    """Return case id -> cluster if the dataset has a column or a metadata key `cluster`; else nothing."""
+    """Return case id -> cluster if the dataset has a column or a metadata key `cluster`; else nothing.
+
+    Cases with an empty value have no cluster.
+    """
     named = Case.objects.filter(version_id=run_environment.version_id).filter(
         Q(data__metadata__cluster__isnull=False) | Q(data__row__cluster__isnull=False)
     )
     rows = named.order_by().values_list("pk", "data__metadata__cluster", "data__row__cluster").iterator(chunk_size=2000)
-    return {pk: str(row if metadata is None else metadata) for pk, metadata, row in rows}
+    values = ((pk, row if metadata in (None, "") else metadata) for pk, metadata, row in rows)
+    return {pk: str(value) for pk, value in values if value not in (None, "")}
+
+
+def clusters_of(cases: Sequence[int], clusters: Mapping[int, str]) -> list[str | int] | None:
+    """Return the clusters of *cases*, those without one alone; None if no case has one. *clusters*: by case id."""
+    return [clusters.get(case, case) for case in cases] if any(case in clusters for case in cases) else None
 
 
 def cell_responses(run_environment: RunEnvironment, model: RunModel) -> QuerySet[Response]:

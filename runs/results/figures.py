@@ -14,10 +14,11 @@ _SUCCESSFUL = ("passed", "completed")  # execution statuses that are not failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Median and 95th percentile of times in milliseconds; None if there are none."""
+    """Median, 95th percentile and mean of times in milliseconds; None if there are none."""
 
     p50: float | None = None
     p95: float | None = None
+    mean: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -127,18 +127,19 @@ def _latest_results(cases: Iterable[EnvironmentVersion], runs: QuerySet[Run]) ->
     )
     found: dict[int, dict[str, _Means]] = {}
     for environment, label, stored, tokens, times in rows[:_RESULTS]:
-        count, sums = sum(stored.values()), json.loads(tokens or "{}")
+        # Errored responses have few tokens or none.
+        count, sums = sum(stored.values()) - stored.get("errored", 0), json.loads(tokens or "{}")
         labelled = found.setdefault(environment, {})
-        if label in labelled or not count or not sums.get("input"):
+        if label in labelled or count < 1 or not sums.get("input"):
             continue
         usage = Usage(
             input=round(sums["input"] / count),
             cached_input=round(sums.get("cached_input", 0) / count),
             output=round(sums.get("output", 0) / count),
         )
-        labelled[label] = _Means(
-            usage, _guessed_turns(versions[environment]), json.loads(times or "{}").get("p50"), count
-        )
+        known = json.loads(times or "{}")
+        latency_ms = known.get("mean", known.get("p50"))  # results of earlier releases have no mean
+        labelled[label] = _Means(usage, _guessed_turns(versions[environment]), latency_ms, count)
     return found
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 
 from hub.models import Environment, EnvironmentVersion
 from runs.models import Run, RunEnvironment, RunModel, RunResult
@@ -21,7 +21,6 @@ from runs.selectors import visible_runs
 
 # Runs whose missing rows one page computes at most. Only runs of earlier releases have none.
 _COMPUTED_AT_ONCE = 20
-_BEST_ROWS = 5000  # results that the best ones of a page are taken from
 Viewer = User | AnonymousUser
 
 
@@ -34,17 +33,22 @@ class PastResult:
 
 
 def leaderboard(user: Viewer, version: EnvironmentVersion) -> list[PastResult]:
-    """Return the latest result of each model on all cases of *version*, the most accurate first.
+    """Return the latest complete result of each model on all cases of *version*, the most accurate first.
 
-    Models without such a result follow, with their latest result on a part of the cases.
+    Models without one follow, with their latest result of all cases that is incomplete, or else of a part of the cases.
     """
     rows = _past_rows(user).filter(run_environment__version=version, responses__gt=0)
     whole = rows.filter(run_environment__case_count=version.case_count)
-    found = list(_latest(whole))
-    models = {past.cell.model for past in found}
-    found += [past for past in _latest(rows) if past.cell.model not in models]
-    by_accuracy = sorted(found, key=lambda past: (-(past.cell.accuracy.value or 0.0), past.cell.model))
-    return sorted(by_accuracy, key=lambda past: past.cell.run_environment.case_count < version.case_count)
+    complete = list(_latest(whole.filter(incomplete=False)))
+    others: list[PastResult] = []
+    for preferred in (whole, rows):
+        models = {past.cell.model for past in (*complete, *others)}
+        others += [past for past in _latest(preferred) if past.cell.model not in models]
+    return sorted(complete, key=_by_accuracy) + sorted(others, key=_by_accuracy)
+
+
+def _by_accuracy(past: PastResult) -> tuple[float, str]:
+    return -(past.cell.accuracy.value or 0.0), past.cell.model
 
 
 def results_over_time(user: Viewer, environment: Environment, *, model: str = "") -> QuerySet[RunResult]:
@@ -68,23 +72,20 @@ def store_environment_results(user: Viewer, environment: Environment) -> None:
 def best_results(user: Viewer, slugs: Iterable[str]) -> dict[str, PastResult]:
     """Return the best stored result on each of these environments, by slug.
 
-    Only results of all cases of the latest version count.
+    Only results of all cases of the latest version count, and incomplete ones only if there is no other.
     """
-    version = "run_environment__version"
     rows = (
         _past_rows(user)
         .filter(
-            **{f"{version}__environment__slug__in": list(slugs)},
-            **{f"{version}__environment__latest": F(version)},
-            run_environment__case_count=F(f"{version}__case_count"),
+            run_environment__version=OuterRef("latest"),
+            run_environment__case_count=OuterRef("latest__case_count"),
             accuracy__isnull=False,
         )
-        .order_by("-accuracy", "-run_id")
+        .order_by("incomplete", "-accuracy", "-run_id")
     )
-    best: dict[str, int] = {}
-    for slug, pk in rows.values_list(f"{version}__environment__slug", "pk")[:_BEST_ROWS]:
-        best.setdefault(slug, pk)
-    found = (PastResult(row.run, result_of(row)) for row in _past_rows(user).filter(pk__in=list(best.values())))
+    environments = Environment.objects.filter(slug__in=list(slugs)).order_by()
+    best = environments.annotate(best=Subquery(rows.values("pk")[:1])).values_list("best", flat=True)
+    found = (PastResult(row.run, result_of(row)) for row in _past_rows(user).filter(pk__in=list(best)))
     return {past.cell.slug: past for past in found}
 
 
@@ -142,7 +143,9 @@ def results_before(user: Viewer, runs: Iterable[Run]) -> dict[tuple[int, int], P
 
 
 def same_cases(cell: CellResult, other: CellResult) -> bool:
-    """Return whether both results are of the same cases of the same content."""
+    """Return whether both results are of the same cases of the same content, with the same ones quarantined."""
+    if cell.figures.quarantined_cases != other.figures.quarantined_cases:
+        return False
     a, b = cell.run_environment, other.run_environment
     return (a.version.digest, a.case_count, a.case_positions) == (b.version.digest, b.case_count, b.case_positions)
 

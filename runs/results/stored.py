@@ -13,8 +13,9 @@ from runs.results.aggregate import aggregate_run
 from runs.results.case_results import CaseResults, aggregate_cases
 from runs.results.figures import CellFigures, CellResult
 
-# Increase it if CellFigures or CaseResults changes. Rows of another revision are computed again when they are read.
-REVISION = 5
+# Increase it if CellFigures, CaseResults or a column of RunResult changes. Rows of another revision are computed again
+# when they are read.
+REVISION = 7
 # Large columns of environment versions, not loaded with results.
 DEFERRED_OF_VERSIONS = ("run_environment__version__manifest", "run_environment__version__readme")
 
@@ -74,6 +75,7 @@ def store_results(run: Run) -> list[CellResult]:
             responses=cell.responses,
             stored=cell.figures.stored,
             accuracy=cell.accuracy.value,
+            incomplete=cell.incomplete,
             figures=_figures_adapter().dump_python(cell.figures, mode="json"),
             cases=aggregate_cases(run, cell.run_environment, cell.run_model).to_json(),
         )
@@ -84,7 +86,16 @@ def store_results(run: Run) -> list[CellResult]:
             rows,
             update_conflicts=True,
             unique_fields=["run_environment", "run_model"],
-            update_fields=["run_finished_at", "revision", "responses", "stored", "accuracy", "figures", "cases"],
+            update_fields=[
+                "run_finished_at",
+                "revision",
+                "responses",
+                "stored",
+                "accuracy",
+                "incomplete",
+                "figures",
+                "cases",
+            ],
         )
     return cells
 

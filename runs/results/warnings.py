@@ -59,7 +59,8 @@ def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
         )
     for cell in cells:
         if tampered := cell.figures.executions.get("tampered", 0):
-            found.append(f"{cell.model} on {cell.environment}: {tampered:,} answers interfered with their tests.")
+            answers = wording.counted(tampered, "answer")
+            found.append(f"{cell.model} on {cell.environment}: {answers} interfered with their tests.")
         if shared := cell.figures.trust["in_process"]:
             total = sum(cell.figures.trust.values())
             found.append(

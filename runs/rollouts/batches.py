@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from hub.common.digests import attempt_seed
+from hub.common.wording import counted
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import case_split
 from runs.rollouts.creation import NewRollout, check_case, check_limit, check_trainable, create_rollout
@@ -99,6 +100,6 @@ def _draw(version: EnvironmentVersion, n: int, split: str, seed: int) -> list[st
         ids = list(cases.values_list("external_id", flat=True))
     if len(ids) < n:
         where = f" with the split {split!r}" if split else ""
-        raise RolloutError(f"{version} has {len(ids):,} cases{where}, fewer than {n:,}.", "n")
+        raise RolloutError(f"{version} has {counted(len(ids), 'case')}{where}, fewer than {n:,}.", "n")
     drawn = random.Random(attempt_seed(seed, version.environment.slug, split, 1))  # noqa: S311 - reproducible
     return drawn.sample(ids, n)

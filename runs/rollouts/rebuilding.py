@@ -46,7 +46,8 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     except (EpisodeError, RecordingNotFound) as error:
         raise RolloutError(str(error)) from None
     except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
-        raise RolloutFailed(str(error)) from None
+        # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
+        raise RolloutFailed(f"Case {session.case.external_id!r}: {error}") from None
     session.state = storable(state)
     session.calls = [*session.calls, *calls]
     return result

@@ -26,13 +26,16 @@ class KnownTrace:
 def log_traces(client: MlflowClient, experiment: str, cells: dict[str, str], path: Path) -> tuple[int, int]:
     """Log the responses in the .jsonl file at *path* that have no trace yet, and the assessments of all.
 
-    Return the number of traces and of assessments.
+    Traces of responses that are not in the file are deleted: a resumed run has replaced these. Return the number of
+    traces and of assessments.
     """
     known = {key: _known_traces(client, experiment, run_id) for key, run_id in cells.items()}
+    replaced = {response: trace.trace_id for traces in known.values() for response, trace in traces.items()}
     assessments = 0
     with path.open(encoding="utf-8") as file:
         for line in file:
             trace: LoggedTrace = json.loads(line)
+            replaced.pop(trace["response"], None)
             traces = known[trace["cell"]]
             if trace["response"] not in traces:
                 trace_id = _log_trace(client, experiment, cells[trace["cell"]], trace)
@@ -40,7 +43,9 @@ def log_traces(client: MlflowClient, experiment: str, cells: dict[str, str], pat
             _update_assessments(traces[trace["response"]], trace["assessments"])
             assessments += len(trace["assessments"])
     mlflow.flush_trace_async_logging()
-    return sum(map(len, known.values())), assessments
+    if replaced:
+        client.delete_traces(experiment, trace_ids=list(replaced.values()))
+    return sum(map(len, known.values())) - len(replaced), assessments
 
 
 def _log_trace(client: MlflowClient, experiment: str, run_id: str, trace: LoggedTrace) -> str:
@@ -83,7 +88,7 @@ def _update_assessments(trace: KnownTrace, wanted: list[LoggedAssessment]) -> No
 
 
 def _known_traces(client: MlflowClient, experiment: str, run_id: str) -> dict[str, KnownTrace]:
-    """Return response id -> trace, for the traces of the MLflow run *run_id*."""
+    """Return response id -> trace, for the traces of the MLflow run *run_id* that were logged here."""
     found: dict[str, KnownTrace] = {}
     token = None
     while True:
@@ -91,9 +96,12 @@ def _known_traces(client: MlflowClient, experiment: str, run_id: str) -> dict[st
             locations=[experiment], run_id=run_id, include_spans=False, max_results=500, page_token=token
         )
         for trace in page:
+            response = trace.info.tags.get(_RESPONSE_TAG)
+            if response is None:
+                continue
             known = {(item.metadata or {}).get(_ASSESSMENT_KEY): item for item in trace.info.assessments}
             ids = {key: str(item.assessment_id) for key, item in known.items() if key}
-            found[trace.info.tags.get(_RESPONSE_TAG, "")] = KnownTrace(trace.info.trace_id, ids)
+            found[response] = KnownTrace(trace.info.trace_id, ids)
         token = page.token
         if not token:
             return found

@@ -96,7 +96,8 @@ def pending_runs() -> list[Run]:
 def outdated_runs() -> list[Run]:
     """Return logged runs with preferences that are not in the log, the oldest first."""
     changes = latest_changes()
-    runs = Run.objects.filter(pk__in=changes, tracking_state=State.LOGGED).order_by("pk")
+    logged = Run.objects.filter(tracking_state=State.LOGGED, status__in=ENDED, deleted_at=None)
+    runs = logged.filter(pk__in=changes).order_by("pk")
     return [run for run in runs if changes[run.pk] > _logged_at(run)]
 
 

@@ -10,12 +10,14 @@ from hub.web.case_metadata import split_filter
 from hub.web.forms import CasesForm
 from hub.web.team_field import OwnedFilter
 from runs.description import read_tags
-from runs.exports import COMPLETIONS
+from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS
 from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
 
 _ALL = ("", "all")
+_FAILURE_FORMATS = [("", ""), *((name, name) for name in FORMATS)]
+_ROLLOUT_FORMATS = [("", ""), *((name, name) for name in ROLLOUT_FORMATS)]
 SOLVED = [_ALL, ("none", "by no model"), ("some", "by some"), ("all", "by all")]
 
 
@@ -122,7 +124,7 @@ class FailuresFilter(ResponsesFilter):
     value = forms.CharField(required=False, max_length=200)
     solved = forms.ChoiceField(required=False, choices=SOLVED)
 
-    format = forms.CharField(required=False, max_length=32)
+    format = forms.ChoiceField(required=False, choices=_FAILURE_FORMATS)
     completion = forms.ChoiceField(required=False, choices=[("", ""), *((value, value) for value in COMPLETIONS)])
 
     def clean_status(self) -> str:
@@ -140,12 +142,19 @@ class ReportFilter(FilterForm):
     format = forms.ChoiceField(required=False, choices=[(key, key) for key in ("", "json", *REPORT_FILES)])
 
 
-class RolloutsFilter(FilterForm):
+class RunRolloutsFilter(FilterForm):
+    """Format and filters of the rollouts of a run."""
+
     ignored = frozenset()
 
-    format = forms.CharField(required=False, max_length=40)
+    format = forms.ChoiceField(required=False, choices=_ROLLOUT_FORMATS)
     environment = forms.CharField(required=False, max_length=160)
     model = forms.CharField(required=False, max_length=120)
+
+
+class RolloutsFilter(RunRolloutsFilter):
+    """Format and filters of exported episodes."""
+
     since = forms.DateField(required=False)
 
 
@@ -191,7 +200,7 @@ class ComparedFailuresFilter(ComparedCasesFilter):
     ignored = frozenset()
 
     side = forms.ChoiceField(required=False, choices=[("a", "A"), ("b", "B")])
-    format = forms.CharField(required=False, max_length=32)
+    format = forms.ChoiceField(required=False, choices=_FAILURE_FORMATS)
 
 
 class ComparedCaseForm(ComparedCasesFilter):

@@ -17,9 +17,8 @@ from tests.members import member
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDTHS = [390, 768, 1440, 1920]
-ALL = [
-    pytest.param([(width, "light"), (width, "dark")], id=str(width), marks=pytest.mark.exhaustive) for width in WIDTHS
-]
+_EXHAUSTIVE = [pytest.mark.exhaustive, pytest.mark.timeout(900)]  # axe checks every page twice
+ALL = [pytest.param([(width, "light"), (width, "dark")], id=str(width), marks=_EXHAUSTIVE) for width in WIDTHS]
 # By default a page is checked in one of these two, because axe takes most of the time; `-m exhaustive` checks all.
 USUAL = [(1440, "light"), (390, "dark")]
 COMBINATIONS = pytest.mark.parametrize("combinations", [pytest.param(USUAL, id="one-each"), *ALL])

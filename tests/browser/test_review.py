@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -60,6 +61,7 @@ def test_pairs_are_decided_with_two_keys_each(sign_in: SignIn) -> None:
     page = sign_in(reviewer())
     page.goto("/review/")
     page.keyboard.press("b")
+    page.locator("#responses section").first.click()  # Enter decides although the verdict has lost the focus
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/review/{second.pk}/")
     assert Preference.objects.get().verdict == "second"
@@ -159,6 +161,26 @@ def test_reload_keeps_draft(sign_in: SignIn) -> None:
     expect(page.get_by_label("Both bad")).to_be_checked()
 
 
+def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.get_by_label("Critique").fill("One.")
+    state = page.locator("#draft-state")
+    expect(state).to_have_text("Draft saved.")
+    expect(state).to_be_hidden()
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_label("Critique").fill("One. Two.")
+    expect(state).to_contain_text("you are signed out")
+    expect(state).to_be_visible()
+    page.context.add_cookies(cookies)
+    Assignment.objects.update(state="skipped", lease_owner="", lease_until=None)
+    page.get_by_label("Critique").fill("One. Two. Three.")
+    expect(state).to_contain_text("You have decided or skipped this pair")
+    assert Assignment.objects.get().draft["critique"] == "One."
+
+
 def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> None:
     _first, second, third = waiting_pairs(3)
     suggest(second, "second")
@@ -221,7 +243,7 @@ def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_reporte
     assert Preference.objects.get().reviewer.username == "bob"
 
 
-def test_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
+def test_decision_sent_twice_is_stored_once_and_another_verdict_is_refused(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -232,7 +254,7 @@ def test_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
     expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     again.keyboard.press("b")
     again.keyboard.press("Enter")
-    expect(again.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(again.get_by_text("You had already decided pair")).to_be_visible()
     assert Preference.objects.get().verdict == "first"
 
 
@@ -274,6 +296,25 @@ def marked(page: Page) -> list[str]:
     page.locator("#mark-dialog").get_by_role("button", name="Mark").click()
     expect(marks).to_have_count(before + 1)  # the dialog is hidden a moment before its mark is added
     return highlighted(page)
+
+
+def test_long_selections_are_marked_and_kept(sign_in: SignIn) -> None:
+    text = "long " * 24_000 + "end"
+    waiting_pairs(1, texts=(text, "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    for _ in range(2):
+        select(page, text)
+        page.keyboard.press("m")
+        page.get_by_role("button", name="Mark", exact=True).click()
+    with page.expect_response(lambda answer: answer.url.endswith("/draft/")):
+        page.get_by_label("Critique").fill("Too long.")
+    page.reload()
+    expect(page.locator("#mark-count")).to_have_text(" (2)")
+    page.get_by_label("B is better").check()
+    page.get_by_role("button", name="Decide").click()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    assert [issue.quote == text for issue in Issue.objects.all()] == [True, True]
 
 
 def test_triple_click_marks_the_line_and_not_the_whole_response(sign_in: SignIn) -> None:

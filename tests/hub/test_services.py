@@ -188,6 +188,27 @@ def test_publishing_needs_a_certificate_without_a_failed_gate(tmp_path):
     assert version.environment.visibility == Environment.Visibility.PUBLISHED
 
 
+def test_new_version_of_a_published_environment_becomes_the_latest_when_its_gates_have_passed(tmp_path):
+    first = import_bundle(bundle=write_bundle(tmp_path / "a"), certificate=None)
+    set_certificate(version=first, certificate=certificate(first))
+    publish_environment(environment=first.environment)
+    for number, status, latest in (("1.1.0", "failed", "1.0.0"), ("1.2.0", "passed", "1.2.0")):
+        version = import_bundle(bundle=write_bundle(tmp_path / number, version=number, title=number))
+        assert Environment.objects.get().latest != version
+        set_certificate(version=version, certificate=certificate(version, gold=status))
+        environment = Environment.objects.get()
+        assert environment.latest.version == latest
+    assert environment.title == "1.2.0"
+
+
+def test_publishing_a_version_that_failed_its_gates_is_refused_if_an_earlier_one_is_published(tmp_path):
+    first = import_bundle(bundle=write_bundle(tmp_path / "a"))
+    set_certificate(version=first, certificate=certificate(first))
+    publish_environment(environment=first.environment)
+    with pytest.raises(EnvironmentRefused, match="its gates have not been run"):
+        import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0"), publish=True)
+
+
 def test_certificate_with_another_digest_is_rejected(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(EnvironmentRefused, match="digest"):

@@ -160,3 +160,14 @@ def test_eval_tags_the_new_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     with pytest.raises(SystemExit):
         call_command("eval", "--env", "changing-plans", "--model", "demo", "--tag", "no spaces")
     assert Run.objects.count() == 1 and "'no spaces' is not a tag" in capsys.readouterr().err
+
+
+def test_command_prints_no_terminal_sequences_of_names_and_notes_and_json_has_them(run: Run) -> None:
+    name, note = "a\x1b]0;title\x07\x1b[2Jb\x9bc\u202ed", "first line\x1b[31m\nsecond"
+    describe_run(run=run, name=name, note=note)
+    for words in (["list"], ["show", run.pk]):
+        assert "  abcd  (" in run_command("runs", *words)
+    assert run_command("runs", "show", run.pk).endswith("\nfirst line\nsecond\n")
+    printed = json.loads(run_command("runs", "show", run.pk, "--json"))
+    assert (printed["name"], printed["note"]) == (name, note)
+    assert "\x1b" not in run_command("runs", "show", "1\x1b[2J", code=2)

@@ -52,7 +52,19 @@ def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFi
         call_command("eval", config=str(path))
     said = " ".join(capsys.readouterr().err.split())
     assert exit_.value.code == 2 and "line 5: models[1]: no model is registered as 'dem'; did you mean 'demo'?" in said
-    assert "line 6: roles.user" in said
+    assert "line 6: roles.user: no model is registered as 'nobody'; known are demo, demo-hasty. Or describe it" in said
+
+
+def test_empty_config_names_no_other_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.yaml"
+    path.touch()
+    (tmp_path / "rum.yaml").write_text("name: x\nenvironments: []\n")
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", config=str(path))
+    assert exit_.value.code == 2
+    assert (
+        capsys.readouterr().err.strip() == f"{path} is empty; a config is a mapping with name, environments and models."
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,6 +74,11 @@ def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFi
         ({"config": "x.yaml", "model": ["demo"]}, "--model belongs to --env"),
         ({"env": ["changing-plans"], "model": ["dem"]}, "No model is registered as 'dem'; did you mean 'demo'?"),
         ({"env": ["changing-plans"], "model": ["gpt"]}, "known are demo, demo-hasty. Use --config"),
+        (
+            {"env": ["changing-plan"], "model": ["dem"]},
+            "No model is registered as 'dem'; did you mean 'demo'? Use --config for models that are not registered.\n"
+            "There is no environment 'changing-plan'; did you mean 'changing-plans'?",
+        ),
         ({"env": ["changing-plan"], "model": ["demo"]}, "did you mean 'changing-plans'?"),
     ],
 )

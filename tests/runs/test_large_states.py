@@ -23,7 +23,7 @@ from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from runs.execution import storage as writing
 from runs.models import EpisodeCheckpoint, EpisodeSession, Response
-from runs.retention import ended_rollouts
+from runs.retention import old_rollouts
 from runs.rollouts.creation import create_rollout
 from runs.rollouts.errors import RolloutFailed
 from runs.rollouts.sessions import delete_rollout
@@ -38,7 +38,7 @@ from tests.runs.capitals import config_text, start
 from tests.runs.rollouts.test_long_steps import _answers
 from tests.runs.rollouts.test_turns import Client, say
 from tests.sandbox import containers
-from tests.site.web_server import free_port
+from tests.site.server.web_server import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -299,7 +299,7 @@ def test_deleted_and_expired_episodes_leave_no_files(session: EpisodeSession) ->
     delete_rollout(session=session)
     assert len(stored_files()) == 1
     EpisodeSession.objects.filter(pk=other.pk).update(expires_at=timezone.now().replace(year=2020))
-    removal = ended_rollouts()
+    removal = old_rollouts()
     assert removal.characters > 15_000
     removal.remove()
     assert stored_files() == [] and not EpisodeSession.objects.exists()

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -22,7 +23,7 @@ from runs.leases import take_lease
 from runs.models import Response, Run, Shard
 from runs.queue import PATIENCE, count_workers, should_make_way, take_next_lease
 from runs.selectors import models_under_test
-from runs.services import create_run
+from runs.services import cancel_run, create_run, resume_run
 from tests.endpoint import Answer, endpoint
 from tests.factories import stored_run, stored_version
 from tests.processes import send_task, wait_until, worker
@@ -71,6 +72,20 @@ def taken_in_order() -> list[int]:
 def test_run_with_the_fewest_missing_responses_goes_first() -> None:
     large, small, medium = (waiting_run(remaining=count) for count in (500, 5, 50))
     assert taken_in_order() == [small.pk, medium.pk, large.pk]
+
+
+def test_run_cancelled_while_a_worker_chooses_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled, other = waiting_run(remaining=1), waiting_run(remaining=2)
+    take = leases.take
+
+    def cancel_and_take(run: Run, *args: Any, **given: Any) -> bool:
+        if run.pk == cancelled.pk:
+            cancel_run(run=Run.objects.get(pk=cancelled.pk))
+        return take(run, *args, **given)
+
+    monkeypatch.setattr(leases, "take", cancel_and_take)
+    assert taken_in_order() == [other.pk]
+    assert resume_run(run=Run.objects.get(pk=cancelled.pk))
 
 
 def test_run_that_has_waited_long_goes_before_smaller_ones() -> None:

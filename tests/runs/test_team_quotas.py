@@ -1,23 +1,28 @@
 """Quotas of teams for runs: spending in a month, across runs and processes, and runs per day."""
 
 import json
+import time
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.test import Client
 
-from hub.models import Environment, Team
+from hub.models import Case, Environment, Team
 from hub.services import import_bundle
 from hub.teams.quotas import QuotaExceeded, end_of_month, this_month
 from runs.config.endpoints import endpoint_spec
 from runs.config.resolve import find_environments
 from runs.execution.runner import ExecutionOptions, execute_run
-from runs.limits.budget import Part
+from runs.execution.session.run_budget import return_grants
+from runs.execution.session.session import RunSession
+from runs.leases import RENEW_EVERY_S
+from runs.limits.budget import Part, SharedBudget
 from runs.limits.team_quotas import (
     check_new_run,
     get_spend_use,
@@ -28,9 +33,9 @@ from runs.limits.team_quotas import (
 )
 from runs.models import ModelEndpoint, Response, Run, TeamSpend
 from runs.providers.registry import costs_money
-from runs.services import config_of, create_run, resume_run
-from tests.endpoint import endpoint
-from tests.factories import stored_run, stored_version
+from runs.services import cancel_run, config_of, create_run, resume_run
+from tests.endpoint import Answer, endpoint
+from tests.factories import stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 from tests.members import member
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, execute, load
@@ -133,6 +138,69 @@ def test_what_a_killed_process_was_granted_is_returned_at_the_next_start() -> No
     assert spent(owner) == 2.5
     start_team_spend(run, 0.75)
     assert spent(owner) == 0.75
+
+
+@pytest.mark.parametrize("end", ["completed", "cancelled", "failed"])
+def test_what_a_killed_process_was_granted_is_returned_when_the_run_ends(
+    folder: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = team(spend_usd_per_month=10.0)
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number == 1:  # as if another process had been granted a part, and killed
+            grant_team_part(Run.objects.get(), 0.0)
+            Run.objects.update(cancel_requested=end == "cancelled")
+            connection.close()
+            if end == "failed":
+                monkeypatch.setattr(RunSession, "_status_after_evaluation", fail)
+        elif end == "cancelled":
+            time.sleep(2 * RENEW_EVERY_S)  # until the run stops
+        return answer_capital(request)
+
+    def fail(*_: object) -> None:
+        raise ValueError("a mistake in the code")
+
+    with endpoint(script) as server:
+        run = new_run(folder, server.url, owner, concurrency=1)
+        with nullcontext() if end != "failed" else pytest.raises(ValueError, match="a mistake"):
+            execute(run, config_of(run))
+    run.refresh_from_db()
+    assert run.status == end and run.cost_usd
+    assert spent(owner) == pytest.approx(run.cost_usd)
+
+
+def test_what_a_killed_process_was_granted_is_returned_when_its_run_is_cancelled() -> None:
+    owner = team(spend_usd_per_month=10.0)
+    version = stored_version()
+    run, other = (stored_run(version, team=owner, status="running") for _ in range(2))
+    stored_response(run, Case.objects.earliest("position"), cost_usd=0.25)
+    for item in (run, other):
+        grant_team_part(item, 0.0)
+    cancel_run(run=run)
+    assert run.status == "cancelled"
+    assert spent(owner) == 0.25 + 1.875
+
+
+def test_process_that_leaves_after_the_end_of_its_run_returns_nothing_twice() -> None:
+    owner = team(spend_usd_per_month=10.0)
+    run = stored_run(stored_version(), team=owner, status="running")
+    part = grant_team_part(run, 0.0)
+    cancel_run(run=run)
+    stored_response(run, Case.objects.earliest("position"), cost_usd=0.25)
+    budget = SharedBudget(request=lambda beyond: None, granted=part.usd, own=0.25)  # type: ignore[arg-type,return-value]
+    return_grants(run, budget, holds_lease=True)
+    assert spent(owner) == 0.25
+
+
+@pytest.mark.parametrize(("holds_lease", "granted"), [(True, 2.25), (False, 4.0)])
+def test_process_whose_run_was_taken_over_returns_nothing(holds_lease: bool, granted: float) -> None:
+    owner = team(spend_usd_per_month=10.0)
+    run = stored_run(stored_version(), team=owner, status="running", budget_granted=4.0)
+    start_team_spend(run, 4.0)
+    budget = SharedBudget(limit=9.0, request=lambda beyond: None, granted=2.0, own=0.25)  # type: ignore[arg-type,return-value]
+    return_grants(run, budget, holds_lease=holds_lease)
+    run.refresh_from_db()
+    assert (spent(owner), run.budget_granted) == (granted, granted)
 
 
 def test_each_month_begins_with_the_whole_quota() -> None:

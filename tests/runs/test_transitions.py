@@ -1,18 +1,20 @@
 """Changes of a run's status: allowed by one table, fenced by the lease, logged."""
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from hub.common.leases import LeaseLost
+from hub.models import Case
 from runs.leases import RunBusy, take_lease
 from runs.models import ACTIVE, ENDED, Run
 from runs.queue import take_next_lease
 from runs.services import cancel_run, fail_run, interrupt_run, resume_run
 from runs.transitions import TRANSITIONS, StatusConflict, change_status
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
 
@@ -109,6 +111,16 @@ def test_running_run_of_a_dead_process_is_cancelled_at_once() -> None:
     lapse_lease()
     cancel_run(run=run)
     assert (run.status, run.lease_owner) == ("cancelled", "")
+
+
+@pytest.mark.parametrize("end", [cancel_run, interrupt_run])
+def test_run_of_a_dead_process_ends_with_the_costs_of_its_responses(end: Callable[..., None]) -> None:
+    run = run_with(Status.RUNNING)
+    for case in Case.objects.all():
+        stored_response(run, case, cost_usd=0.25)
+    end(run=run)
+    run.refresh_from_db()
+    assert (run.status in ENDED, run.cost_usd) == (True, 0.5)
 
 
 def test_resume_clears_the_reasons_of_stopped_models() -> None:

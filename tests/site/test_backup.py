@@ -13,9 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.conf import settings
+from django.core.files.storage import FileSystemStorage
 
+from llmeval_site.management.commands import backup
+from tests.commands import run_command
 from tests.services import unavailable
-from tests.site.web_server import web_server
+from tests.site.server.web_server import web_server
 
 SERVER = os.environ.get("LLMEVAL_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/postgres")
 CONFIG = """
@@ -156,3 +159,26 @@ def test_backup_names_missing_archives_and_replaces_no_folder(tmp_path: Path) ->
     next((installation.var / "media" / "bundles").rglob("*.zip")).unlink()
     installation.manage("backup", str(tmp_path / "copy"), code=1)
     assert (tmp_path / "copy" / "llmeval.sqlite3").is_file()
+
+
+@pytest.mark.django_db
+def test_backup_names_a_file_that_cannot_be_copied_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    media = tmp_path / "media"
+    media.mkdir()
+    (media / "gone").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setattr(backup, "_copy_database", lambda folder: [])
+    monkeypatch.setattr(backup, "archive_storage", lambda: FileSystemStorage(media))
+    said = run_command("backup", tmp_path / "copies" / "today", code=2)
+    assert f"No backup was written to {tmp_path}/copies/today: {media}/gone cannot be copied: " in said
+    assert "No such file or directory" in said
+    assert os.listdir(tmp_path / "copies") == []
+
+
+@pytest.mark.django_db
+def test_backup_names_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = run_command("backup", tmp_path / "file" / "today", code=2)
+    assert said.startswith(f"No backup was written to {tmp_path}/file/today: {tmp_path}/file/.partial-today-")
+    assert said.endswith(": Not a directory\n")

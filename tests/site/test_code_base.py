@@ -14,7 +14,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from django.apps import apps
 from django.conf import settings
+from django.db.models import Model, UniqueConstraint
 
 ROOT: Path = settings.BASE_DIR
 APPS = ["llmeval_site", "review", "preferences", "runs", "hub", "sandbox"]
@@ -239,3 +241,19 @@ def test_annotations_with_any_stay_within_the_budget() -> None:
     )
     total = sum(counts.values())
     assert total <= MAX_ANY, f"{total} uses of Any, {MAX_ANY} are allowed. Most are in: {counts.most_common(10)}"
+
+
+# ---- database --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [model for app in APPS for model in apps.get_app_config(app).get_models()])
+def test_no_foreign_key_has_an_index_that_begins_another_one(model: type[Model]) -> None:
+    leading = {index.fields[0] for index in model._meta.indexes if index.fields and index.condition is None}
+    leading |= {
+        constraint.fields[0]
+        for constraint in model._meta.constraints
+        if isinstance(constraint, UniqueConstraint) and constraint.fields and constraint.condition is None
+    }
+    # PostgreSQL prefers the shorter one of two while it has no statistics, and then sorts all rows of the key.
+    redundant = [field.name for field in model._meta.local_fields if field.db_index and field.name in leading]
+    assert not redundant, "Set db_index=False: an index of the model begins with these columns."

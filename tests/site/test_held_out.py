@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from hub.gates.certificates import Certificate, GateResult
 from hub.models import Environment, EnvironmentVersion
 from hub.selectors import list_withheld_environments, may_see_content
 from preferences.evidence import without_reasons
@@ -24,12 +25,35 @@ def run() -> Run:
     Environment.objects.update(
         latest=version, visibility=Environment.Visibility.PUBLISHED, owner=member(name="owner"), summary="the summary"
     )
+    EnvironmentVersion.objects.update(certificate=certificate(version))
     stored_archive(version)
     tracking = {"parent": "mlflow-run", "experiment_id": "1", "uri": "https://mlflow.example"}
     run = stored_run(version, tracking_state="logged", tracking=tracking)
     response = stored_response(run, version.cases.get(), "failed", reason=TARGET)
     stored_score(response, reason=TARGET, detail={"expected": TARGET}, execution={"stdout": TARGET})
     return run
+
+
+def certificate(version: EnvironmentVersion) -> Certificate:
+    """Return a certificate whose failure quotes the target."""
+    gate: GateResult = {
+        "name": "gold",
+        "what": "Gold answers pass.",
+        "status": "failed",
+        "checked": 1,
+        "failed": 1,
+        "failures": [{"case": "c0", "message": f"failed. {TARGET}"}],
+        "note": "",
+    }
+    return {
+        "digest": version.digest,
+        "environment": str(version),
+        "cases": 1,
+        "gates": [gate],
+        "sandbox": None,
+        "versions": {},
+        "date": "2026-01-31",
+    }
 
 
 def permitted() -> User:
@@ -131,6 +155,16 @@ def test_owner_and_curators_see_held_out_reasons_details_and_mlflow(run: Run) ->
         for url in ("/runs/{run}/", "/responses/{response}/", "/api/v1/runs/{run}/responses/", "/runs/{run}/report"):
             assert (TARGET in client.get(address(url, run)).getvalue().decode()) is may, (url, user)
         assert ("mlflow.example" in client.get(address("/runs/{run}/", run)).content.decode()) is may
+
+
+def test_certificates_say_what_failed_only_to_those_who_may_see_cases(run: Run) -> None:
+    client = Client()
+    for user, may in people().items():
+        client.force_login(user)
+        (gate,) = client.get("/api/v1/environments/sums/versions/1.0.0/").json()["certificate"]["gates"]
+        assert (gate["status"], gate["failed"]) == ("failed", 1)
+        assert bool(gate["failures"]) is may, user
+        assert (TARGET in client.get("/hub/sums/1.0.0/certificate/").text) is may, user
 
 
 def test_search_does_not_match_withheld_reasons(run: Run) -> None:

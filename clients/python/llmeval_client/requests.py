@@ -1,9 +1,10 @@
 """Requests, their repetition and errors, shared by the synchronous and the asynchronous client."""
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import httpx2
 
@@ -41,6 +42,14 @@ class Request:
     body: JSONObject | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """Return the parameters for httpx2. The body is ASCII, because a model may write lone surrogates."""
+        options: dict[str, Any] = {"params": dict(self.params), "headers": dict(self.headers)}
+        if self.body is not None:
+            options["content"] = json.dumps(self.body, allow_nan=False).encode("ascii")
+            options["headers"]["Content-Type"] = "application/json"
+        return options
 
 
 def get(path: str, **params: object) -> Request:

@@ -91,13 +91,7 @@ class Client:
         for attempt in range(self._retries + 1):
             response, failure = None, None
             try:
-                response = self._http.request(
-                    request.method,
-                    request.path,
-                    json=request.body,
-                    params=dict(request.params),
-                    headers=dict(request.headers),
-                )
+                response = self._http.request(request.method, request.path, **request.options())
             except httpx2.TransportError as error:
                 failure = error
             pause = pause_before_retry(request, response, attempt)

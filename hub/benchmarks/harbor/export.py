@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,8 @@ command -v as-agent > /dev/null || {{ chmod 755 /tests/llmeval-bin/as-agent; PAT
 mkdir -p /logs/verifier
 cd "$WORKDIR" || exit 1
 rm -f "$REWARD"
-case "$(head -n 1 {script})" in "#!"*) chmod u+x {script}; {script};; *) sh {script};; esac
+script={script}
+case "$(head -n 1 "$script")" in "#!"*) chmod u+x "$script"; "$script";; *) sh "$script";; esac
 code=$?
 {reward}
 exit $code
@@ -190,7 +192,8 @@ def _tests(options: WorkspaceOptions, rule: WorkspaceScriptOptions, files: Mappi
     found[f"tests/{name}"] = files[rule.path]
     found["tests/llmeval-bin/as-agent"] = AS_AGENT.format(user=options.user).encode()
     reward = _FROM_FILE if rule.reward else _FROM_CODE
-    found["tests/test.sh"] = _TEST.format(workdir=options.workdir, script=f"/tests/{name}", reward=reward).encode()
+    script, workdir = shlex.quote(f"/tests/{name}"), shlex.quote(options.workdir)
+    found["tests/test.sh"] = _TEST.format(workdir=workdir, script=script, reward=reward).encode()
     return found
 
 

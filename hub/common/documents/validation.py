@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
 from hub.common.wording import unknown_key
@@ -15,6 +15,23 @@ from hub.common.wording import unknown_key
 _MAX_SHOWN = 60  # characters of the value that was found
 _SUBJECT = re.compile(r"^(?:Input|List|String|Dictionary|Tuple|Set) should ")
 _MAPPING = re.compile(r"(valid dictionary( or .*)?|an object)$")
+
+
+class StrictNumbers(BaseModel):
+    """Model whose numeric fields refuse true and false, which pydantic reads as 1 and 0."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_booleans(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, bool) and _is_numeric(cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError(f"must be a number, not a boolean (found {format_value(value)})")
+        return value
+
+
+def _is_numeric(annotation: object) -> bool:
+    """Return whether values of a type are numbers, and never booleans."""
+    members = _union_members(annotation)
+    return any(member in (int, float) for member in members) and bool not in members
 
 
 def describe_error(error: ErrorDetails, model: type[BaseModel] | None = None) -> str:

@@ -4,6 +4,7 @@ PyYAML implements YAML 1.1, where the key `on` is a boolean and 1:30 a number. T
 YAML 1.2's core schema instead, and records the line of every key for error messages.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ MAX_DEPTH = 60
 
 _CORE = "tag:yaml.org,2002:"
 _TEXT, _COLLECTIONS = f"{_CORE}str", (f"{_CORE}seq", f"{_CORE}map")
+_NUMBERS = (f"{_CORE}int", f"{_CORE}float")
+_MAX_HEX = 2 + 255  # characters of 0x and a number that is finite as a floating-point number
 
 Path = tuple[str | int, ...]
 
@@ -54,6 +57,12 @@ class _Loader(yaml.SafeLoader):
         if self.nodes > MAX_NODES:  # stops a long file early; aliases are expanded and counted in `_walk`
             raise YamlError(self.line + 1, f"more than {MAX_NODES:,} values")
         return super().compose_node(parent, index)
+
+    def compose_scalar_node(self, anchor: dict[str, yaml.Node]) -> yaml.ScalarNode:
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        if unstorable_character(node.value):  # JSON, which is YAML, writes U+1F600 as the pair "\ud83d\ude00"
+            node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        return node
 
 
 for _tag, _pattern, _first in (
@@ -141,6 +150,13 @@ def _check_scalar(node: yaml.ScalarNode, line: int, loader: _Loader) -> None:
     resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = loader.resolve
     if node.tag not in (_TEXT, resolve(yaml.ScalarNode, node.value, (True, False))):
         raise _tag_error(node, line)
+    if node.tag in _NUMBERS and not _is_possible(node.value):
+        raise YamlError(line, f"the number {node.value[:40]} is too large")
+
+
+def _is_possible(number: str) -> bool:
+    """Return whether JSON readers can read the number: as a floating-point number it is finite."""
+    return len(number) <= _MAX_HEX if number.startswith("0x") else math.isfinite(float(number))
 
 
 def _tag_error(node: yaml.Node, line: int) -> YamlError:

@@ -1,1 +1,1 @@
-"""Files that exports write, and the .zip that a download sends."""
+"""Files that exports write, the .zip that a download sends, and text that is safe to print."""

@@ -55,6 +55,8 @@ class Outputs:
             self._refuse(path)
             if path.exists() and not path.is_file():
                 return path
+            if any(path.resolve() == other.resolve() for other in self._pending):
+                raise CannotWrite(f"{path} is named twice; name another file for one of the two.")
             scratch = Path(tempfile.mkdtemp(dir=path.resolve().parent, prefix=".export-"))
         self._scratch.append(scratch)
         self._pending[path] = scratch / path.name

@@ -1,7 +1,8 @@
 """Pagination of REST lists, named in settings. Imports no views: the views of REST framework import this module."""
 
 from django.db.models import Model, QuerySet
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.pagination import Cursor
 from rest_framework.pagination import CursorPagination as BaseCursorPagination
 from rest_framework.request import Request
 
@@ -20,6 +21,14 @@ class CursorPagination(BaseCursorPagination):
         if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= self.max_page_size):
             raise ValidationError({self.page_size_query_param: f"Must be a number from 1 to {self.max_page_size}."})
         return int(given)
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        """Return the cursor of the request. Raises ValidationError."""
+        try:
+            return super().decode_cursor(request)
+        except NotFound:
+            message = "This is not a cursor of this list; follow `next` and `previous`, or leave it out."
+            raise ValidationError({self.cursor_query_param: message}) from None
 
     def get_ordering(self, request: Request, queryset: QuerySet[Model], view: object) -> tuple[str, ...]:
         return (getattr(view, "ordering", "-id"),)

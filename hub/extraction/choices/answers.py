@@ -10,6 +10,8 @@ from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.normalization import answer_text
 from hub.extraction.statements import final_answer
 
+_ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
+_POINTERS = "✅✔☑👉➡→\ufe0f "  # around a label that is the entire answer
 _MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 
 
@@ -23,12 +25,12 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     """
     text = unicodedata.normalize("NFKC", answer_text(text))
     reader = ChoiceReader(labels, choices)
-    if exact_label := reader.exact_label(text):
+    if exact_label := reader.exact_label(text.strip(_POINTERS)):
         return exact_label
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
         return None
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
-        rest = text[position:].strip(" ,.:;!—–-")
+        rest = _ALSO_REOPENING.sub("", text[position:].strip(" ,.:;!—–-"))
         label = (
             reader.exact_label(rest.split("\n")[0])
             or reader.exact_label(rest)
@@ -48,8 +50,10 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []
-    corrected = next(filter(None, map(reader.exact_label, versions)), None) if len(versions) > 1 else None
+    corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
+        return label
+    if label := reader.opening_option(text):
         return label
     places = [final_answer(text) or "", last, text if len(text) <= SHORT_TEXT else ""]
     worded = next((label for label in map(reader.options.label_by_words, places) if label), None)

@@ -10,6 +10,7 @@ from hub.extraction.choices.phrases import (
     BESIDES,
     CHOSEN,
     DENIAL,
+    DENIED_LABEL,
     FITS,
     LEADS_TO,
     NOT_SO,
@@ -21,9 +22,11 @@ from hub.extraction.choices.phrases import (
     WRONG,
 )
 from hub.extraction.corrections import ALTERNATIVELY, statement_versions
-from hub.extraction.statements import Marker, Statement, statements, strip_markup
+from hub.extraction.statements import Marker, Statement, is_counterfactual, statements, strip_markup
 
 SEVERAL = "\0several"  # in place of a label: the text names more than one
+_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+|\n")
+_PART_END = re.compile(r"[*_]{0,4}(?:[,;:]|\s[-–—])\s")
 _MOST_STATEMENTS = 20  # number of statements that are tried
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
@@ -45,6 +48,27 @@ class ChoiceReader:
             rf"[(\[*_\"']{{0,4}}(?P<other>{self._any})(?![\w'’])"
             rf"(?![)\]*_.:]*\s*(?:\S+\s+){{0,3}}?(?:(?:is|are|was|were|be|can|could|would|does|do)\s*)?{WRONG})"
             r"(?=[)\]*_\"'.,;:!?/]|\s*$|\s+(?:or|and|as|are|is|seems?|looks?|could|might|both)\b|\s*[^\x00-\x7f])"
+        )
+        # "(A) is wrong", whose label is not chosen
+        self._rejected = re.compile(
+            rf"[(\[*_\"']{{0,4}}\b(?:{self._any})[)\]*_\"'.:]{{0,4}}\s+(?:is|was)\s+(?:\w+ly\s+)?{WRONG}"
+        )
+        one = rf"[(\[*_\"']{{0,4}}(?:{self._any})[)\]*_\"'.:]{{0,4}}(?![\w'’])"
+        several = (
+            rf"(?P<several>{one}"
+            rf"(?:(?:\s*,\s*(?:and\s+|or\s+|nor\s+)?|\s+(?:and|or|nor)\s+|\s*/\s*)(?i:{OPTION}\s+)?{one}){{0,30}})"
+        )
+        # "A, C and D are wrong", "not A", "neither A nor C"
+        self._ruled_out = (
+            rf"(?<![\w'’]){several}\s*(?:(?:is|are|was|were|can|could|must|do|does)\s*)?(?:all\s+|both\s+|clearly\s+|also\s+|be\s+)*{WRONG}",
+            rf"(?i:\b(?:not|neither|nor|rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)"
+            rf"|isn['’]t|can['’]t be|"
+            rf"cannot be)\s+(?:{OPTION}\s+)?){several}",
+        )
+        # "B; A is too small": a clause about another label that does not call it an answer, too
+        self._other_clause = (
+            rf";\s*{several.replace('?P<several>', '?:')}\s+(?i:is|are|was|were|has|have|do|does)\b"
+            r"(?!\s+(?i:also|equally|both|possible|plausible|acceptable|correct|right|valid|true|the)\b)"
         )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
@@ -91,11 +115,13 @@ class ChoiceReader:
             rf"|the|just)){{0,3}}\s+){label.replace('NAME', 'one')}"
             rf"(?:{joined}|\s+(?i:and|und|et|y)\s+){label.replace('NAME', 'other')}"
         )
+        text = text[-_LONGEST_END:]
         return any(
             match["one"] != match["other"]
             and not re.match(rf"\s*(?:(?:is|are|be|can|could)\s*)?{WRONG}", text[match.end() :])
             and not DENIAL.search(text[max(match.start() - 20, 0) : match.end()])
-            for match in re.finditer(pattern, text[-_LONGEST_END:])
+            and not re.search(rf"(?i:\bbut\s+{CHOSEN}\s+(?:{OPTION}\s+)?){self._label}(?!\w)", text[match.end() :])
+            for match in re.finditer(pattern, text)
         )
 
     def _joined(self, text: str, last: Statement) -> bool:
@@ -112,8 +138,14 @@ class ChoiceReader:
         """Return whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
         text = REASON.split(strip_markup(text), maxsplit=1)[0]
         first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", text)
-        return first is not None and any(
-            match["other"] != first["label"] for match in re.finditer(self._alternative, text[first.end() :])
+        if first is None:
+            return False
+        rest = re.sub(self._ruled_out[0], " ", re.split(self._other_clause, text[first.end() :], maxsplit=1)[0])
+        # In "C) Both A and B" the text of the option names others: "and B" does not follow the first label.
+        within = re.compile(rf"\b(?!{re.escape(first['label'])}\b)(?:{self._any})[)\]*_]{{0,3}}\s*$")
+        return any(
+            match["other"] != first["label"] and not within.search(rest[: match.start()])
+            for match in re.finditer(self._alternative, rest)
         )
 
     def _other_follows(self, after: str, stated: str) -> bool:
@@ -158,10 +190,15 @@ class ChoiceReader:
         label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
         patterns = (
             rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{VERDICT}\b",
-            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}:?\s{{1,3}}(?i:yes|correct|true|right)\b",
+            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}[:?]?\s{{1,3}}(?i:yes|correct|true|right)\b",
+            # "B because it is the capital" at the beginning
+            rf"\A(?i:{OPTION}\s+)?{label}[)\]*_\"'.:,]{{0,4}}\s+(?i:because|since|due\s+to|as\s+(?:it|this|that|the))\b",
             rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
             rf"(?i:\b{CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
             rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+            # "Only B works"
+            rf"(?i:(?<!not )\bonly\s+(?:{OPTION}\s+)?){label}[)\]*_\"']{{0,4}}\s+"
+            rf"(?!(?:\w+\s+){{0,3}}?{WRONG}|(?:fails|lacks|contradicts|violates)\b)(?:[a-z]+s|can|could)\b",
             # "The picture fits option A best", "it ended in 1945, which is C"
             rf"(?i:(?<!\w){FITS}\s+(?:the\s+)?(?:{OPTION}\s+)?){label}"
             rf"(?=[)\]*_\"']{{0,4}}(?:[.!。;]|,\s|\s*$|\s+(?i:best|most|better|well|perfectly|exactly|closely|completely|{BESIDES})\b))",
@@ -186,6 +223,8 @@ class ChoiceReader:
         )
         found = [match for pattern in patterns for match in re.finditer(pattern, text, re.MULTILINE)]
         found = [match for match in found if not NOT_SO.search(text[max(match.start() - 24, 0) : match.start("label")])]
+        found = [match for match in found if not DENIED_LABEL.search(text[: match.start("label")][-40:])]
+        found = [match for match in found if not is_counterfactual(text, match)]
         if not found:
             return None
         last = max(found, key=lambda match: match.start("label"))
@@ -195,6 +234,15 @@ class ChoiceReader:
         ):
             return SEVERAL
         return last["label"]
+
+    def opening_option(self, text: str) -> str | None:
+        """Return the label of the option that the text begins with: "Paris.", "Paris, because …", "Yes - it is"."""
+        first = _SENTENCE_END.split(text, maxsplit=1)[0]
+        if label := self.options.label_of_equal_option(strip_markup(first), flatten, 2):
+            return None if ALTERNATIVELY.match(text[len(first) :].lstrip("*_ \n")) else label
+        part = _PART_END.split(first, maxsplit=1)[0]
+        label = self.options.label_of_equal_option(strip_markup(part), flatten, 2)
+        return label if label and self.options.label_by_words(first) == label else None
 
     def trailing_label(self, sentence: str) -> str | None:
         """Return the label at the end of a sentence after a colon, dash or adverb: "It speeds up: B.", "Probably B"."""
@@ -211,20 +259,9 @@ class ChoiceReader:
         """Return the only remaining label if *text* rules out all others."""
         if len(self._labels) < 2:
             return None
-        one = rf"[(\[*_\"']{{0,4}}(?:{self._any})[)\]*_\"'.:]{{0,4}}(?![\w'’])"
-        several = (
-            rf"(?P<several>{one}"
-            rf"(?:(?:\s*,\s*(?:and\s+|or\s+|nor\s+)?|\s+(?:and|or|nor)\s+|\s*/\s*)(?i:{OPTION}\s+)?{one}){{0,30}})"
-        )
-        patterns = (
-            rf"(?<![\w'’]){several}\s*(?:(?:is|are|was|were|can|could|must|do|does)\s*)?(?:all\s+|both\s+|clearly\s+|also\s+|be\s+)*{WRONG}",
-            rf"(?i:\b(?:not|neither|nor|rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)"
-            rf"|isn['’]t|can['’]t be|"
-            rf"cannot be)\s+(?:{OPTION}\s+)?){several}",
-        )
         out = {
             label
-            for pattern in patterns
+            for pattern in self._ruled_out
             for match in re.finditer(pattern, text)
             for label in re.findall(
                 rf"(?<![\w'’]){self._any if len(self._labels) == 1 else f'(?:{self._any})'}(?![\w'’])", match["several"]
@@ -239,7 +276,7 @@ class ChoiceReader:
             if len(line) <= SHORT_TEXT and (label := self.exact_label(line)):
                 return label
         for original in [*lines[:1], *reversed(lines[-2:])]:
-            first, line = original is lines[0], RANKED.sub("", without_denials(original))
+            first, line = original is lines[0], RANKED.sub("", without_denials(self._rejected.sub("", original)))
             if RANKED.search(original) and len(line) <= SHORT_TEXT and (label := self.leading_label(line)):
                 return label
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}

@@ -84,15 +84,20 @@ def _is_quoted(option: str, text: str) -> bool:
     """Return whether *text* contains the words of *option*."""
     if len(option) < _SHORTEST_OPTION:
         return False
-    return re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text) is not None
+    # "5 m" is not within "2.5 m" and "-5 m", "10" not within "10.5" and "10/3".
+    before = r"(?<![\w-])(?<!\d[.,/])" if option[0].isdigit() else r"(?<!\w)"
+    after = r"(?!\w|[.,/^]?\d|\s?/\s?\w)" if option[-1].isalnum() else r"(?!\w)"
+    article = r"(?!\s+\w)" if option == "no" else ""  # "no" before a noun does not answer
+    return re.search(rf"{before}{re.escape(option)}{after}{article}", text) is not None
 
 
 def flatten(text: str) -> str:
     """Return *text* in lower case, without emphasis, a pronoun at the beginning and a closing mark."""
     text = re.sub(r"^\s*(?:it|they|he|she)\s+(?=\S+\s+\S)", "", text, flags=re.IGNORECASE)
-    return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).casefold().strip(" .,;:!")
+    return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).replace("−", "-").casefold().strip(" .,;:!")
 
 
 def keep_words(text: str) -> str:
-    """Return the words of *text*, without punctuation."""
+    """Return the words of *text*, without punctuation. The sign of a negative number is a word."""
+    text = re.sub(r"(?<![\w)])[-−–](?=[$€£]?\d)", "negative ", text)
     return re.sub(r"[^\w]+", " ", text.casefold()).strip()

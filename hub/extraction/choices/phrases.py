@@ -3,11 +3,12 @@
 import re
 
 # A label that is also a word ("A", "I") counts before other words only if one of these follows.
-AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"
+AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the|but\s(?:[iI]|it|not)"
 VERDICT = (
-    r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best"
-    r"|true|answer|left|only)"
-    r"|fits|applies|matches|remains|(?:is\s+)?the\s+only)"
+    r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
+    r"(?:correct|right|best|true|answer|choice|pick|one|left|only)"
+    r"|fits|applies|matches|remains|(?:is\s+)?the\s+only"
+    r"|is\s+the\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
 )
 DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
 REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
@@ -22,8 +23,9 @@ CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
 CHOSEN = (
     r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
     r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
+    r"|(?:i['’]m|i\s+am)\s+going\s+with|my\s+(?:best\s+|final\s+)?(?:guess|pick)\s*(?:is|:)"
     r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
-    r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one)\s*(?:is|would\s+be|:)"
+    r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one|statement)\s*(?:is|would\s+be|:)"
     r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
 )
 LEADS_TO = (
@@ -34,6 +36,13 @@ LEADS_TO = (
 OPTION = (
     r"(?:options?|choice|letter|answer|antwort|réponse|reponse|respuesta|resposta|risposta|antwoord|svar|opción|opcion|opção|opzione|variante?|alternativa|möglichkeit|buchstabe|"
     r"lettre|letra|вариант|ответ|optie)"
+)
+# Before a label: "the answer is not B", "I don't think it's B", "do not choose B"
+DENIED_LABEL = re.compile(
+    r"(?:\bnot|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
+    r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:choose|pick|select|go\s+with|opt\s+for|recommend|say)(?:\s+the)?"
+    rf"(?:\s+{OPTION})?)\s+[(\[*_\"']{{0,4}}$",
+    re.IGNORECASE,
 )
 RIGHT = (
     r"(?:richtig\w*|korrekt\w*|correct\w*|correto|correta|corrett[ao]|bonne|juste|giust[ao]|rätt|juist|goed|zutreffend|"

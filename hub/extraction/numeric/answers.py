@@ -62,13 +62,19 @@ def read_number(text: str) -> NumberReading:
             return later
     for statement in stated[:MOST_TRIED]:
         value = statement_value(statement.text)
-        if value is None and statement.mark > Marker.DECISION and _REFUSAL.search(statement.text):
+        refused = _REFUSAL.search(statement.text)
+        if refused and statement.mark > Marker.DECISION and (value is None or _begins(statement.text, refused)):
             return NumberReading(None, statement.text, marked=True)
         if isinstance(value, Quantity) and _has_alternative(text, statement, stated, value):
             value = NoValue.SEVERAL
         if value is not None and (value is not NoValue.FORMULA or statement.mark > Marker.SENTENCE):
             return make_reading(value, statement.text, marked=True)
     return read_prose(text)
+
+
+def _begins(text: str, match: re.Match[str]) -> bool:
+    """Return whether only marks precede *match* in *text*: "unknown; there were 42 people"."""
+    return not any(map(str.isalnum, text[: match.start()]))
 
 
 def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], value: Quantity) -> bool:

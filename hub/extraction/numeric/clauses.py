@@ -15,7 +15,9 @@ from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, plain
 from hub.extraction.numeric.values import NoValue, Value, differs
 
-SENTENCE_END = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")
+SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?!(?<=\d!)\s*[=≈×*/+·-])[*_$\\)]*\s+(?=\S)|(?<=[。！？])"  # "5! = 120" goes on
+)
 _LONGEST_STATEMENT = 1000  # characters that are read
 LONGEST_SENTENCE = 2000  # characters that are read, from its end
 MOST_TRIED = 50  # number of statements or sentences that are tried
@@ -57,21 +59,31 @@ _OPERATOR = re.compile(
     re.IGNORECASE,
 )
 _SYMBOLIC = re.compile(
-    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\d[xyzn]\b(?!\s?\d)|\bsqrt\b|\\binom",
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
+    r"|\d(?-i:[abijnqrvwxyz])\b(?!\s?\d)"  # letters that are no units
+    r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
     re.IGNORECASE,
 )
 _PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-")
-_REASON = re.compile(r",\s(?:as|since|because|for)\b|\bbecause\b|\s\(?since\b", re.IGNORECASE)
-# "70 litres after 12 minutes": the second number qualifies the first.
+_TOTALS = ("total", "sum", "average", "profit", "loss", "difference", "cost", "price")
+# "5, for he lost 3" gives a reason, and "42, of which 20 are red" a part; "$9 each, for a total of $18" does not.
+_REASON = re.compile(
+    rf",\s(?:(?:\d{{1,9}}\s)?of\s(?:which|whom)|as|since|because|for(?!\s(?:an?|the)\s(?:\w+\s)?(?:{'|'.join(_TOTALS)})\b))\b|\bbecause\b|\s\(?since\b",
+    re.IGNORECASE,
+)
+# "70 litres after 12 minutes", "$20 of $100": the second number qualifies the first. "a total of $18" gives a number.
+_OF = "".join(f"(?<!{word} )" for word in _TOTALS) + "of"
 _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
     r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
-    r"|\b(?:in|for|over|during|from|with|on|of)\s+$",
+    r"|\bwhich (?:already )?includes\s+(?:an? |the )?[$€£]?$"
+    rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+$",
     re.IGNORECASE,
 )
 _TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
+# "may" in small letters; May is a month.
 _ALSO_BEFORE = re.compile(
-    r"\b(?:could|might|may|maybe|perhaps|possibly|alternatively|depending|otherwise|either)\b", re.IGNORECASE
+    r"\b(?:could|might|(?-i:may)|maybe|perhaps|possibly|alternatively|depending|otherwise|either)\b", re.IGNORECASE
 )
 _ALSO_AFTER = re.compile(
     r"\W{0,4}(?:[^\W\d]+\s){0,4}?(?:possible|plausible|acceptable|accepted|valid|defensible|otherwise|too|as well)\b",
@@ -91,8 +103,20 @@ _ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])
 _AFTER_VARIABLE = re.compile(
     r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?$"
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
+    r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"
 )
-_BEFORE_VARIABLE = re.compile(r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})")
+_BEFORE_VARIABLE = re.compile(r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})|\s?(?:π|\\pi\b|pi\b|√|\\sqrt)")
+# Before a number that is a bound: "x < 42", "less than 42". A tag, an arrow or the > of a quotation is no comparison.
+_BOUND = re.compile(
+    r"(?:(?<=[\w)}\]$°%])\s?[<>]|^\s*(?:<|>(?!\s))|\\[lg]t\b|\b(?:less|more|fewer|greater|larger|smaller|higher|lower)\sthan)"
+    r"[\s$€£*_\\({]{0,4}$",
+    re.IGNORECASE,
+)
+_TAG_END = re.compile(r"</?[a-z][^<>]{0,60}>\s*$", re.IGNORECASE)
+_PRECISION = re.compile(
+    r"\bto\s+\d{1,2}\s+(?:decimal|d\.?\s?p\b|significant|sig\b|s\.?\s?f\b)(?:\s(?:places?|figures?|digits?|figs?))?",
+    re.IGNORECASE,
+)
 _CONDITION = re.compile(r"\b(?:if|assuming|provided|otherwise|supposing)\b", re.IGNORECASE)
 _WOULD = re.compile(r"\b(?:would|could|might)\b", re.IGNORECASE)
 
@@ -122,7 +146,7 @@ def sentence_value(sentence: str) -> Value:
     sentence = sentence[-LONGEST_SENTENCE:]
     versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
-    text = plain(_DENIED.sub(" ", version))
+    text = _PRECISION.sub(" ", plain(_DENIED.sub(" ", version)))
     text, other = _without_other_unit(text)
     if _ASIDE_WITH_ALTERNATIVE.search(text):
         text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
@@ -185,9 +209,17 @@ def _depends(text: str) -> bool:
 def _in_formula(text: str, item: Found) -> bool:
     """Return whether the number *item* is an operand beside a variable."""
     return (
-        _AFTER_VARIABLE.search(text[max(item.start - 8, 0) : item.start]) is not None
+        _AFTER_VARIABLE.search(text[max(item.start - 12, 0) : item.start]) is not None
         or _BEFORE_VARIABLE.match(text, item.end) is not None
     )
+
+
+def _is_bound(text: str, item: Found) -> bool:
+    """Return whether the number *item* is a bound of the answer, and not the answer: "less than 42", "x < 42"."""
+    before = text[max(item.start - 80, 0) : item.start]
+    if before.rstrip().endswith("<") and text[item.end : item.end + 2].strip().startswith(">"):
+        return False  # <42>
+    return _BOUND.search(before) is not None and _TAG_END.search(before) is None
 
 
 def _last_linked(text: str) -> Value:
@@ -195,9 +227,9 @@ def _last_linked(text: str) -> Value:
     found = [item for item in found if not item.quantity.ordinal] or found
     if not found:
         return None
-    while len(found) > 1 and _is_circumstance(text, found[-2], found[-1]):
+    while len(found) > 1 and (_is_circumstance(text, found[-2], found[-1]) or _is_bound(text, found[-1])):
         found.pop()
-    if _in_formula(text, found[-1]):
+    if _in_formula(text, found[-1]) or _is_bound(text, found[-1]):
         return NoValue.FORMULA
     last = found[-1]
     value, start, _ = last
@@ -230,9 +262,10 @@ def _is_circumstance(text: str, before: Found, last: Found) -> bool:
 
 def clause_value(written: str) -> Value:
     """Return the value of a clause: 5 of "5, since 2 = 2", 42 of "6 * 7 = 42" and "42 = 6 * 7", SEVERAL of "3 or 4"."""
-    text = plain(_DENIED.sub(" ", written[:_LONGEST_STATEMENT]))
-    if not any(character.isdigit() for character in text):
-        text = plain(words_to_digits(written[:_LONGEST_STATEMENT]))
+    affirmed = _DENIED.sub(" ", written[:_LONGEST_STATEMENT])
+    if not any(character.isdigit() for character in affirmed):
+        affirmed = words_to_digits(affirmed)
+    text = _PRECISION.sub(" ", plain(affirmed))
     text, other = _without_other_unit(text)
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)
@@ -249,7 +282,7 @@ def clause_value(written: str) -> Value:
         value = _equation_value(clause)
         if value is not None:
             return replace(value, rounded=other) if other is not None and isinstance(value, Quantity) else value
-    return None
+    return NoValue.SEVERAL if any(_is_bound(text, item) for item in found) else None
 
 
 def _mentions_another(text: str) -> bool:
@@ -290,6 +323,9 @@ def _side(text: str) -> Value:
         return None
     if _SYMBOLIC.search(text):
         return NoValue.FORMULA
+    found = [item for item in found if not _is_bound(text, item)]
+    if not found:
+        return None
     if _in_formula(text, found[0]):
         return NoValue.FORMULA
     first = found[0]

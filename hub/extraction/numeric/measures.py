@@ -53,12 +53,11 @@ _ROUNDING = Fraction(1, 100)
 def in_base_unit(text: str, found: Found) -> tuple[str, Fraction, Fraction] | None:
     """Return the kind of measure of the number *found* in *text*, its unit's factor and its value in the base unit."""
     kind, factor = "", Fraction(0)
-    number = re.sub(r"\s[a-zA-Z]+$", "", text[found.start : found.end])  # " m" may be read as a suffix of the number
     if any(sign in text[found.start : found.end] for sign in "$€£"):
         kind, factor = "money", Fraction(1)
     else:
         for pattern, its_kind, its_factor in _KNOWN:
-            if pattern.match(text, found.start + len(number)):
+            if pattern.match(text, found.end):
                 kind, factor = its_kind, its_factor
                 break
     return (kind, factor, found.quantity.value * found.quantity.scale * factor) if kind else None

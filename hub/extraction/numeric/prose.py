@@ -1,6 +1,7 @@
 """Extraction of the number from a text that does not mark its answer."""
 
 import re
+from collections.abc import Sequence
 
 from hub.extraction.corrections import (
     ALTERNATIVELY,
@@ -35,6 +36,12 @@ _REMARK = re.compile(
 _ASIDE_SENTENCE = re.compile(r"(?:^|(?<=[.!?。]))[ \t]*\((?=[A-Z\u3040-\u9fff])[^()\n]{1,400}[.!?。]\)", re.MULTILINE)
 _ALTERNATIVE_ASIDE = re.compile(
     r"\s*\(\W{0,3}(?:or|maybe|perhaps|possibly|alternatively|it|this|that|could|might|may)\b", re.I
+)
+# "Many people say 41, which is wrong.", "A common mistake is to answer 41."
+_REJECTED = re.compile(
+    r"\b(?:which|but (?:that|this|it)) (?:is|was|would be) (?:wrong|incorrect|false|mistaken|not (?:right|correct))\b"
+    r"|\bcommon (?:mistake|error|misconception|wrong|incorrect)\b(?![^.!?\n]{0,160}\b(?:but|actually|correct|right)\b)",
+    re.IGNORECASE,
 )
 # Instructions to the reader to calculate with a number: "A day has 1440 minutes, so just double that."
 _TASK = (
@@ -79,15 +86,14 @@ def read_prose(text: str) -> NumberReading:
         return bold
     tried = 0
     lines = text.split("\n")
-    remarks = [line for line in lines if _REMARK.match(line)]
-    for line in [*remarks, *(line for line in lines if not _REMARK.match(line))][::-1]:
+    for line in map(lines.__getitem__, _reading_order(lines)):
         if any(character.isdigit() for character in line):
             sentences = SENTENCE_END.split(line)
-            for i in reversed(range(len(sentences))):
+            for i in _reading_order(sentences):
                 tried += 1
                 if tried > MOST_TRIED:
                     return NumberReading(None)
-                value = sentence_value(sentences[i])
+                value = None if _REJECTED.search(sentences[i]) else sentence_value(sentences[i])
                 if isinstance(value, Quantity) and _is_instruction(sentences[i]):
                     return NumberReading(None)
                 if value is None or value is NoValue.FORMULA:
@@ -95,9 +101,15 @@ def read_prose(text: str) -> NumberReading:
                 if isinstance(value, Quantity) and i and _gives_alternative(sentences[i - 1], sentences[i], value):
                     value = NoValue.SEVERAL
                 return make_reading(value, sentences[i])
-    if len(text) <= _SHORT:
+    if len(text) <= _SHORT and not _REJECTED.search(text):
         return make_reading(statement_value(text), text)
     return NumberReading(None)
+
+
+def _reading_order(texts: Sequence[str]) -> list[int]:
+    """Return the positions of lines or sentences, from the last on and remarks after all others."""
+    is_remark = [_REMARK.match(text) is not None for text in texts]
+    return sorted(range(len(texts)), key=lambda i: (is_remark[i], -i))
 
 
 def _without_asides(text: str) -> str:

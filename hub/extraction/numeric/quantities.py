@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from hub.extraction.normalization import UNSPACED
+
 MAX_DIGITS = 400  # digits of a number, and highest exponent; larger ones are mistakes, and slow to compute
 
 _SCALES = {
@@ -37,9 +39,8 @@ _CJK_SCALES |= {"百万": 10**6, "千万": 10**7, "亿": 10**8, "億": 10**8, "�
 _CJK_SCALE = "|".join(sorted(_CJK_SCALES, key=len, reverse=True))
 # Directly after the number, these are part of its value: 18k, $1.2M, €3bn.
 _SUFFIXES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
-# Scripts that are written without spaces: a number may follow or precede their characters directly.
-_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
-_LETTER = rf"[^\W{_UNSPACED}]"  # also a digit or an underscore
+# A number may follow or precede characters of scripts without spaces directly.
+_LETTER = rf"[^\W{UNSPACED}]"  # also a digit or an underscore
 _PERCENT = (
     r"percent|per cent|prozent|por ciento|pour cent|por cento|per cento|procent(?:a|en)?|процент(?:а|ов)?"
     r"|パーセント|퍼센트"
@@ -80,6 +81,8 @@ _DEGREES = (
     r"(?:\s?°\s?[CF]?|\s(?:degrees?|degrés?|grados?|graus?|gradi"
     r"|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
 )
+_JOINED_UNITS = re.compile(r"(?<=\d)(h|m|min)(?=\d{1,2}\s?[ms])", re.IGNORECASE)  # "1h30m"
+_SPACED_SIGN = re.compile(r"(=\s?)-\s(?=[\d.$])")  # "x = - 5"
 _BELOW_ZERO = re.compile(
     rf"(?<![-\w.,])(\d+(?:[.,]\d+)?)(?={_DEGREES}\s(?:below\s(?:zero|0)|unter\s(?:null|0)|bajo\scero|sous\széro"
     r"|sotto\s(?:lo\s)?zero|abaixo\sde\szero|onder\snul|under\s(?:noll|nul|null)|poniżej\szera|ниже\sнуля)(?!\w))"
@@ -97,6 +100,23 @@ _CJK_SUM = re.compile(
     rf"(?<![\d.,])\d{{1,12}}(?:{_CJK_SCALE})(?:\d{{1,4}}(?:{_CJK_SCALE}))*+(?:\d{{2,4}})?(?![\d.,]\d)"
 )
 _CJK_TERM = re.compile(rf"(\d+)({_CJK_SCALE})?")
+# Units that are written one after the other, the larger and the smaller, and how many of the smaller make one.
+_COMPOUNDS = [
+    (
+        re.compile(rf"\s?(?:{larger})(?:\s?|\s+and\s+)", re.IGNORECASE),
+        re.compile(rf"[\s-]?(?:{smaller})(?!\w)", re.I),
+        ratio,
+    )
+    for larger, smaller, ratio in (
+        (r"days?|d", r"hours?|hrs?|h", 24),
+        (r"hours?|hrs?\.?|h", r"minutes?|mins?|m", 60),
+        (r"minutes?|mins?\.?|m", r"seconds?|secs?|s", 60),
+        (r"feet|foot|ft\.?|['′’]", r"inch(?:es)?|in|[\"″”]|''|′′|’’", 12),
+        (r"pounds?|lbs?\.?", r"ounces?|oz", 16),
+        (r"dollars?|euros?", r"cents?", 100),
+        (r"pounds?", r"pence|p", 100),
+    )
+]
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 
@@ -158,8 +178,44 @@ def find_numbers(text: str) -> list[Found]:
         value = _value(match)
         if value is not None:
             scale, ordinal = _scale(match["scale"] or ""), bool(match["ordinal"])
-            found.append(Found(Quantity(value * _suffixed(match), scale, ordinal), match.start(), match.end()))
-    return found
+            factor = _suffixed(match)
+            is_unit = match["suffix"] and factor == 1 and match.end() == match.end("suffix")
+            end = match.start("suffix") if is_unit else match.end()
+            found.append(Found(Quantity(value * factor, scale, ordinal), match.start(), end))
+    return _with_compounds(text, found) if len(found) > 1 else found
+
+
+def _with_compounds(text: str, found: list[Found]) -> list[Found]:
+    """Return *found* with successive numbers joined that state one measure in two units: "1 h 30 min", 5'11".
+
+    Its value is that in the smaller unit; `rounded` is that in the larger one.
+    """
+    joined = found[:1]
+    for item in found[1:]:
+        first = joined[-1]
+        ratio = _ratio(text, first, item)
+        if ratio:
+            total = first.quantity.value * ratio + item.quantity.value
+            joined[-1] = Found(Quantity(total, rounded=total / ratio), first.start, item.end)
+        else:
+            joined.append(item)
+    return joined
+
+
+def _ratio(text: str, first: Found, second: Found) -> int | None:
+    """Return how many of the unit of *second* make one of *first* if the two state one measure; None otherwise."""
+    if first.quantity.value.denominator != 1 or first.quantity.scale != 1 or first.quantity.value < 0:
+        return None
+    return next(
+        (
+            ratio
+            for larger, smaller, ratio in _COMPOUNDS
+            if 0 <= second.quantity.value < ratio
+            and larger.fullmatch(text, first.end, second.start)
+            and smaller.match(text, second.end)
+        ),
+        None,
+    )
 
 
 def plain(text: str) -> str:
@@ -172,12 +228,19 @@ def plain(text: str) -> str:
         text = re.sub(r"(?<![\w.)])–(?=[\d.$€£¥])", "-", text)
         text = _CJK_SUM.sub(_sum, text)
     if "\\" in text or "{" in text:
-        text = _TEX_FRACTION.sub(lambda m: f" {m[1]}{m[2] or m[3]}/{m[4] or m[5]} ", text)
+        text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
+    text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\1 ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
     text = _CURRENCY_NAME.sub("", re.sub(r"(?<=\d)\.{2,3}(?=\d)", " … ", text))
     return _MIXED.sub(" ", _NEGATIVE.sub("-", text))
+
+
+def _plain_fraction(match: re.Match[str]) -> str:
+    after = match.string[match.end() : match.end() + 1]
+    space = "" if after.isalpha() else " "  # a letter directly after it is a factor: \frac{1}{2}x
+    return f" {match[1]}{match[2] or match[3]}/{match[4] or match[5]}{space}"
 
 
 def _sum(match: re.Match[str]) -> str:

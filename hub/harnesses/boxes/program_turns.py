@@ -45,8 +45,20 @@ async def begin_program(
     except WorkspaceError as error:
         raise HarnessError(f"The program could not be started: {error}.") from None
     if turn.done:
-        raise HarnessError(f"{path} ended before its first request to the model: {turn.info}")
+        raise HarnessError(_without_request(path, turn.info))
     return turn
+
+
+def _without_request(path: str, info: Mapping[str, JSON]) -> str:
+    """Return the message about a program that has made no valid request, from the *info* of its end."""
+    refused = "".join(
+        f"\n[connection refused: {reason}]" for reason in cast(list[str], info.get("connections_refused", []))
+    )
+    if "limit" in info:
+        return f"{path} made no valid request to the model before the limit {info['limit']} was reached.{refused}"
+    code, output = info["exit_code"], str(info["output"]).strip() or "It wrote no output."
+    ended = "ended" if code is None else f"ended with exit code {code}"
+    return f"{path} {ended} before its first valid request to the model: {output}{refused}"
 
 
 async def continue_program(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, message: Message) -> Turn:
@@ -70,11 +82,13 @@ async def continue_program(context: EpisodeContext[WorkspaceOptions], state: Too
 
 async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, program: ProgramState) -> Turn:
     started, spent = time.monotonic(), state["tool_ms"]
-    deadline = min(
-        time.time() + context.options.tool_seconds - spent / 1000, cast(WorkspaceState, state["world"])["ends_at"]
-    )
+    ends = {
+        "tool_seconds": time.time() + context.options.tool_seconds - spent / 1000,
+        "episode_s": cast(WorkspaceState, state["world"])["ends_at"],
+    }
+    limit = min(ends, key=lambda name: ends[name])
     engine, handle = get_workspaces(), handle_of(cast(WorkspaceState, state["world"]))
-    found = await in_thread(next_request, engine, handle, program, deadline, "tool_seconds")
+    found = await in_thread(next_request, engine, handle, program, ends[limit], limit)
     took = (time.monotonic() - started) * 1000
     context.services.record_call_ms(took)
     world, refused = await in_thread(take_refusals, engine, cast(WorkspaceState, state["world"]))

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from hub import extraction
@@ -17,17 +17,22 @@ Protocol = Literal["native", "text"]
 MAX_RESULT_CHARS = 50_000  # of one tool message; more would crowd out the conversation
 _FENCE = re.compile(r"^```tool_call[ \t]*\n(.*?)(?:^```[ \t]*$|\Z)", re.M | re.S)
 _OPENING_FENCE = re.compile(r"^```tool_call\b", re.M)
+_KEYS_OF_A_CALL = ("name", "id", "type")  # besides `arguments`
 _RESULT = re.compile(r"^```tool_result\n(.*)\n```$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCall:
-    """One call made by a model. If `problem` is set, the call could not be parsed and `arguments` is empty."""
+    """One call made by a model.
+
+    If `problem` is set, the arguments could not be read: `arguments` is empty, and `written` is what the model wrote.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, JSON]
     problem: str = ""
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +58,26 @@ def _native(item: JSON, number: int) -> ParsedCall:
     item = item if isinstance(item, dict) else {}
     function = item.get("function")
     function = function if isinstance(function, dict) else {}
-    arguments, problem = _arguments(function.get("arguments"))
     identity = item.get("id")
+    identity = identity if isinstance(identity, str) and identity else f"call_{number}"
+    return _parsed_call(identity, str(function.get("name") or ""), function.get("arguments"))
+
+
+def _parsed_call(identity: str, name: str, raw: JSON) -> ParsedCall:
+    arguments, problem = _arguments(raw)
     return ParsedCall(
-        id=identity if isinstance(identity, str) and identity else f"call_{number}",
-        name=str(function.get("name") or ""),
-        arguments=arguments,
-        problem=problem,
+        id=identity, name=name, arguments=arguments, problem=problem, written=_written(raw) if problem else ""
     )
+
+
+def _written(raw: JSON) -> str:
+    """Return unreadable arguments as text that can be stored and is still unreadable."""
+    if isinstance(raw, str):
+        return storable(raw)
+    try:
+        return json.dumps(raw)
+    except (TypeError, ValueError, RecursionError):
+        return "not JSON"
 
 
 def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
@@ -72,6 +89,8 @@ def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
             raw = json.loads(raw)
         except (ValueError, RecursionError) as error:
             return {}, f"the arguments are not valid JSON ({error}); write one JSON object"
+        if raw is None:
+            return {}, ""  # some servers send "null" for a tool without parameters
     if not isinstance(raw, dict):
         return {}, f"the arguments must be one JSON object, not {_kind(raw)}"
     if problem := _unfit(raw):
@@ -126,8 +145,10 @@ def text_calls(text: str) -> tuple[list[ParsedCall], str]:
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict) or not isinstance(item.get("name"), str):
                 return [], f'tool_call block {number} must be one object such as {{"name": "tool", "arguments": {{}}}}'
-            arguments, problem = _arguments(item.get("arguments"))
-            calls.append(ParsedCall(id=f"call_{len(calls)}", name=item["name"], arguments=arguments, problem=problem))
+            misplaced = [key for key in item if key not in _KEYS_OF_A_CALL]
+            if misplaced and "arguments" not in item:
+                return [], f'tool_call block {number} has the key {misplaced[0]!r}; put it under "arguments"'
+            calls.append(_parsed_call(f"call_{len(calls)}", item["name"], item.get("arguments")))
     if not calls and _OPENING_FENCE.search(spoken):
         return [], "the tool_call block is empty; put the JSON object on the lines between the two fences"
     return calls, ""
@@ -191,12 +212,12 @@ def without_tool_results(messages: Sequence[Message]) -> list[Message]:
 
 
 def _numbered(call: ParsedCall, turn: int) -> ParsedCall:
-    return ParsedCall(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
+    return replace(call, id=f"call_{turn}_{call.id.removeprefix('call_')}")
 
 
 def wire_call(call: ParsedCall, name: str | None = None) -> ToolCall:
-    """Return a call in the API's format, under *name* if one is given."""
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    """Return a call in the API's format, under *name* if one is given. Unreadable arguments stay as they are."""
+    arguments = call.written if call.problem else json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.id, "type": "function", "function": {"name": name or call.name, "arguments": arguments}}
 
 

@@ -125,7 +125,7 @@ class ToolLoop(Harness[LoopOptionsT]):
             elif limit is None and state["tool_ms"] >= options.tool_seconds * 1000:
                 limit = "tool_seconds"
             if limit is not None:
-                results.append(CallResult(call, f"not called: the episode's limit {limit} is reached"))
+                results.append(_not_called(call, limit))
                 continue
             outcome = await self.execute_call(context, state["world"], call)
             state = {
@@ -170,6 +170,15 @@ def _calls(message: Message, protocol: Protocol) -> tuple[list[ParsedCall], str]
         return native_calls(message), ""
     content = message.get("content")
     return text_calls(content if isinstance(content, str) else "")
+
+
+def _not_called(call: ParsedCall, limit: str) -> CallResult:
+    return CallResult(call, f"not called: the episode's limit {limit} is reached")
+
+
+def refuse_calls(message: Message, protocol: Protocol, limit: str) -> list[Message]:
+    """Return the results of the calls in *message*, none of which is made because *limit* is reached."""
+    return result_messages([_not_called(call, limit) for call in _calls(message, protocol)[0]], protocol)
 
 
 def _with_description(messages: list[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -4,7 +4,9 @@ import re
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from hub.common.documents.validation import StrictNumbers
 
 Relation = Literal["at least", "at most", "exactly", "less than", "more than"]
 Count = Annotated[int, Field(ge=0)]
@@ -20,7 +22,7 @@ _HOLDS = {
 }
 
 
-class Constraint(BaseModel):
+class Constraint(StrictNumbers):
     """One kind of instruction. `id` is its name in bundles; the fields are its keyword arguments.
 
     Kinds whose names are those of IFEval (Zhou et al. 2023, arXiv:2311.07911) mean what that paper means by them.
@@ -50,11 +52,11 @@ def words(text: str) -> list[str]:
 _TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|\b[A-Z]|^\W*\d{1,3})\.$", re.MULTILINE)
 # These end a sentence if the next word begins with a capital.
 _ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m)\.$")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？]+[”’」』）]*")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*")
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a full-width mark.
+    """Return the sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a mark of another script.
 
     Abbreviations, initials and the numbers of a list do not end a sentence.
     """

@@ -9,14 +9,17 @@ from pydantic import Field
 from hub import extraction
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
 
+_BULLET = re.compile(r"\s*[*-]\s+\S")
+_RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,})$")  # a horizontal line
+
 
 class Bullets(Constraint):
     id = "detectable_format:number_bullet_lists"
-    summary = "The text has exactly this number of bullets, lines that begin with * or -."
+    summary = "The text has exactly this number of bullets, lines that begin with * or - and a space."
     num_bullets: Count
 
     def problem(self, text: str) -> str:
-        bullets = [line for line in text.splitlines() if re.match(r"\s*(?:\*[^*]|-)", line)]
+        bullets = [line for line in text.splitlines() if _BULLET.match(line) and not _RULE.match(line)]
         return counted("bullets", len(bullets), "exactly", self.num_bullets)
 
 
@@ -103,7 +106,7 @@ class NumberedList(Constraint):
     relation: Relation = "exactly"
 
     def problem(self, text: str) -> str:
-        items = [line for line in text.splitlines() if re.match(r"\s*\d{1,4}[.)]\s", line)]
+        items = [line for line in text.splitlines() if re.match(r"\s*(?:\*\*|__)?\d{1,4}[.)]\s", line)]
         return counted("numbered lines", len(items), self.relation, self.num_items)
 
 
@@ -145,8 +148,9 @@ class CodeBlocks(Constraint):
     language: str = ""
 
     def problem(self, text: str) -> str:
-        blocks = extraction.fences(text)
-        other = sorted({block.language or "no language" for block in blocks} - {self.language.lower()})
+        language = self.language.lower()
+        blocks = extraction.fences(text, unwrap=language != "markdown")
+        other = sorted({block.language or "no language" for block in blocks if block.language.lower() != language})
         if self.language and other:
             return f"a code block is marked {other[0]}, not {self.language}"
         return counted("code blocks", len(blocks), self.relation, self.num_blocks)

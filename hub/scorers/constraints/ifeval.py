@@ -5,11 +5,12 @@ languages with langdetect. Here Punkt's algorithm is used with a list of English
 that model, whose data may not be redistributed. langdetect is used with a fixed seed, so that verdicts do not change.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hub.scorers.constraints import keywords, lengths, wording
+from hub.scorers.constraints import formats, keywords, lengths, wording
 from hub.scorers.constraints.base import Constraint, counted
 
 if TYPE_CHECKING:
@@ -130,6 +131,23 @@ class IFEvalNthParagraph(lengths.NthParagraph):
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 
 
+class IFEvalForbiddenWords(keywords.ForbiddenWords):
+    def problem(self, text: str) -> str:
+        found = [word for word in self.forbidden_words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
+        return f"it contains {', '.join(found)}" if found else ""
+
+
+class IFEvalBullets(formats.Bullets):
+    def problem(self, text: str) -> str:
+        bullets = [line for line in text.splitlines() if re.match(r"\s*(?:\*[^*]|-)", line)]
+        return counted("bullets", len(bullets), "exactly", self.num_bullets)
+
+
+class IFEvalNoComma(wording.NoComma):
+    def problem(self, text: str) -> str:
+        return super().problem(text) if "," in text else ""
+
+
 class IFEvalPlaceholders(keywords.Placeholders):
     def problem(self, text: str) -> str:
         found = 0
@@ -159,5 +177,8 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalEnglishLowercase,
         IFEvalNthParagraph,
         IFEvalPlaceholders,
+        IFEvalForbiddenWords,
+        IFEvalBullets,
+        IFEvalNoComma,
     )
 }

@@ -5,7 +5,27 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from hub.extraction.normalization import UNSPACED
+from hub.scorers.comparison.texts import normalized
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
+
+
+def compared(text: str) -> str:
+    """Return *text* as phrases are looked up in it: without case, line breaks and typographic differences."""
+    return normalized(text, ignore_case=True, ignore_punctuation=False)
+
+
+_LETTER = rf"[^\W_{UNSPACED}]"  # beside one of these, a word is only a part of another word
+
+
+def whole_word(word: str) -> str:
+    """Return a pattern for *word* as a whole word. At an end without a letter, as in C++, anything may follow.
+
+    In scripts without spaces, words are found within longer runs of letters.
+    """
+    before = rf"(?<!{_LETTER})(?<!{_LETTER}_)" if re.match(_LETTER, word) else ""
+    after = rf"(?!_?{_LETTER})" if re.search(rf"{_LETTER}\Z", word) else ""
+    return f"{before}{re.escape(word)}{after}"
 
 
 def occurrences(word: str, text: str) -> int:
@@ -39,7 +59,8 @@ class ForbiddenWords(Constraint):
     forbidden_words: Texts
 
     def problem(self, text: str) -> str:
-        found = [word for word in self.forbidden_words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
+        text = compared(text)
+        found = [word for word in self.forbidden_words if re.search(whole_word(compared(word)), text)]
         return f"it contains {', '.join(found)}" if found else ""
 
 
@@ -76,13 +97,17 @@ class KeywordOrder(Constraint):
         return ""
 
 
+_BRACKETS = re.compile(r"(?!\[[xX]\])\[([^\[\]\n]*)\](?!\()")  # neither links nor ticked boxes
+
+
 class Placeholders(Constraint):
     id = "detectable_content:number_placeholders"
     summary = "The text has at least this number of placeholders in square brackets, such as [name]."
     num_placeholders: Count
 
     def problem(self, text: str) -> str:
-        return counted("placeholders", len(re.findall(r"\[[^\[\]\n]*\]", text)), "at least", self.num_placeholders)
+        found = [match for match in _BRACKETS.finditer(text) if re.search(r"[^\W\d]", match[1])]
+        return counted("placeholders", len(found), "at least", self.num_placeholders)
 
 
 class Postscript(Constraint):

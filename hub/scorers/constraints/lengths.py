@@ -88,6 +88,10 @@ class Lines(Constraint):
         return counted("lines", sum(1 for line in text.splitlines() if line.strip()), self.relation, self.num_lines)
 
 
+# Sentences do not go on after a blank line, or from one item of a list or heading to the next.
+_BLOCK = re.compile(r"\n[ \t]*(?=\n|(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t])")
+
+
 class SentenceLength(Constraint):
     id = "length_constraints:sentence_words"
     summary = "No sentence has more than this number of words."
@@ -95,6 +99,7 @@ class SentenceLength(Constraint):
     max_words: Annotated[int, Field(ge=1)]
 
     def problem(self, text: str) -> str:
-        longest = max(sentences(text), key=lambda sentence: len(words(sentence)), default="")
+        found = [sentence for block in _BLOCK.split(text) for sentence in sentences(block)]
+        longest = max(found, key=lambda sentence: len(words(sentence)), default="")
         count = len(words(longest))
         return "" if count <= self.max_words else f"a sentence has {count} words, more than {self.max_words}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted
+from hub.scorers.constraints.keywords import compared, whole_word
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -105,12 +106,15 @@ class CapitalWords(Constraint):
 # ---- punctuation -----------------------------------------------------------------------------------------------------
 
 
+COMMAS = ",，､、،"  # also those of Chinese, Japanese and Arabic
+
+
 class NoComma(Constraint):
     id = "punctuation:no_comma"
     summary = "There is no comma."
 
     def problem(self, text: str) -> str:
-        count = text.count(",")
+        count = sum(map(text.count, COMMAS))
         return f"it has {count} comma{'s' if count > 1 else ''}" if count else ""
 
 
@@ -145,8 +149,7 @@ class StartChecker(Constraint):
     start_phrase: Text
 
     def problem(self, text: str) -> str:
-        said = text.strip().strip('"').lower()
-        if said.startswith(self.start_phrase.strip().lower()):
+        if re.match(whole_word(compared(self.start_phrase)), compared(text).strip('"')):
             return ""
         return f"it does not begin with {self.start_phrase!r}"
 

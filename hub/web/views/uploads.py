@@ -150,7 +150,7 @@ def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
     """Check the draft again. Redirect to the stored version, or to the draft with the remaining problems."""
     try:
         received = check_draft(draft=found, user=_user(request))
-    except QuotaExceeded as error:
+    except (QuotaExceeded, TeamError) as error:  # the user may have left the team that was to own it
         messages.error(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
         return _redirect_to_file(found, path)
     except SandboxUnavailable as error:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.files.storage import FileSystemStorage
 
 from hub.common.errors import UserError
+from hub.common.wording import counted
 from hub.management import base
 from hub.models import EnvironmentVersion, archive_storage
 
@@ -42,7 +43,7 @@ class Command(base.Command):
             done += _copy_tracking_store(draft)
             draft.rename(folder)
         except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}.") from None
+            raise UserError(f"No backup was written to {folder}: {_reason(error)}") from None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         self.stdout.write("\n".join(done))
@@ -114,6 +115,16 @@ def _copy_folder(source: Path, target: Path) -> int:
     if source.is_dir():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns(".partial-*"))
     return sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
+
+
+def _reason(error: OSError) -> str:
+    """Return what failed with the name of the file, which may be one that is copied."""
+    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file that was not copied
+        failed = error.args[0]
+        source, _, reason = failed[0]
+        more = f" (and {counted(len(failed) - 1, 'more file')})" if len(failed) > 1 else ""
+        return f"{source} cannot be copied{more}: {reason}"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _copied(what: str, size: int) -> str:

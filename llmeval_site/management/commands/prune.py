@@ -14,9 +14,9 @@ from runs.retention import (
     Removal,
     cached_calls,
     deleted_runs,
-    ended_rollouts,
     episode_checkpoints,
     gate_leftovers,
+    old_rollouts,
     unused_files,
     workspace_snapshots,
 )
@@ -116,7 +116,7 @@ def _removals(options: Options) -> list[Removal]:
     if options["calls"]:
         removals.append(cached_calls(before=before, max_characters=options["max_size"]))
     if options["rollouts"]:
-        removals += [ended_rollouts(), episode_checkpoints(), workspace_snapshots()]
+        removals += [old_rollouts(), episode_checkpoints(), workspace_snapshots()]
     if options["gates"]:
         assert before is not None
         removals.append(gate_leftovers(before=before))

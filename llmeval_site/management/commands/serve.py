@@ -2,7 +2,6 @@
 
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from hub.management.invocation import command
+from llmeval_site.ports import find_bind_error
 
 _GRACE_S = 20  # time for a worker to release its run
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:
             raise CommandError(f"--port {port}: must be between 1 and 65535.", returncode=2)
-        if _in_use(host, port):
+        if find_bind_error(host, port):
             again = command("serve", "--port", port + 1)
             raise CommandError(f"Port {port} is in use. Use another: {again}", returncode=3)
         call_command("prepare")
@@ -84,16 +84,6 @@ def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
             process.kill()
             process.wait()
     return 0 if stop else 1
-
-
-def _in_use(host: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return True
-    return False
 
 
 def _first_user() -> str:

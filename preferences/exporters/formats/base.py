@@ -10,6 +10,7 @@ from hub.protocols.messages import (
     count_common_messages,
     get_comparable_content,
     get_prompt_messages,
+    parts_without_text,
     plain_message,
     remove_reasoning,
     text_of,
@@ -19,6 +20,7 @@ from preferences.models import Preference
 from runs.exports.protocol import ExportFormat, LeftOut
 
 _CONVERSATION = "a conversation or tool calls, which plain text cannot represent: use trl-conversational"
+_OTHER_PARTS = "a message with images or other parts, which plain text cannot represent: use trl-conversational"
 
 
 class PreferenceFormat(ExportFormat[Preference]):
@@ -50,28 +52,44 @@ def training_sides(preference: Preference) -> TrainingSides:
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
     messages, others = chosen.messages, rejected.messages
-    if [get_comparable_content(m) for m in get_prompt_messages(messages)] != [
-        get_comparable_content(m) for m in get_prompt_messages(others)
-    ]:
-        raise LeftOut("sides with different prompts")
+    require_same_prompt(messages, others)
     length = count_common_messages(messages, others)
-    if not length or messages[length - 1].get("role") not in ("user", "tool"):
-        raise LeftOut("a prompt that does not end with a user's message or a tool's result")
+    require_answerable(messages[:length])
     return TrainingSides(trainable(messages[:length]), trainable(messages[length:]), trainable(others[length:]))
 
 
+def require_same_prompt(messages: Sequence[Message], others: Sequence[Message]) -> None:
+    """Raise LeftOut if two conversations begin with different prompts."""
+    first, second = ([get_comparable_content(m) for m in get_prompt_messages(side)] for side in (messages, others))
+    if first != second:
+        raise LeftOut("sides with different prompts")
+
+
+def require_answerable(prompt: Sequence[Message]) -> None:
+    """Raise LeftOut if a model does not answer next: trainers expect the assistant after the prompt."""
+    if not prompt or prompt[-1].get("role") not in ("user", "tool"):
+        raise LeftOut("a prompt that does not end with a user's message or a tool's result")
+
+
 def prompt_text(messages: Sequence[Message]) -> str:
-    """Return a prompt as one text, with empty lines between messages. Raises LeftOut for conversations."""
+    """Return a prompt as one text, with empty lines between messages. Raises LeftOut for conversations and images."""
     if any(message.get("role") in ("assistant", "tool") for message in messages):
         raise LeftOut(_CONVERSATION)
-    return "\n\n".join(text_of(message) for message in messages)
+    return "\n\n".join(map(_plain_text, messages))
 
 
 def completion_text(messages: Sequence[Message]) -> str:
     """Return the single answer without reasoning. Raises LeftOut for conversations and tool calls."""
     if len(messages) != 1 or messages[0].get("tool_calls"):
         raise LeftOut(_CONVERSATION)
-    return text_of(trainable(messages)[0])
+    return _plain_text(trainable(messages)[0])
+
+
+def _plain_text(message: Message) -> str:
+    """Return the text of a message. Raises LeftOut if it has other parts."""
+    if parts_without_text(message):
+        raise LeftOut(_OTHER_PARTS)
+    return text_of(message)
 
 
 def trainable(messages: Sequence[Message]) -> list[Message]:

@@ -6,7 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from hub.protocols.messages import get_prompt_messages, get_response_messages
-from preferences.exporters.formats.base import PreferenceFormat, completion_text, prompt_text
+from preferences.exporters.formats.base import (
+    PreferenceFormat,
+    completion_text,
+    prompt_text,
+    require_answerable,
+    require_same_prompt,
+)
 from preferences.models import Preference
 from runs.exports.protocol import JSONObject, LeftOut, Row
 
@@ -19,6 +25,8 @@ class Kto(PreferenceFormat):
     def rows(self, item: Preference) -> Iterator[JSONObject]:
         if item.verdict == Preference.Verdict.TIE:
             raise LeftOut("a tie, which makes no response good or bad")
+        require_same_prompt(item.first.messages, item.second.messages)
+        require_answerable(get_prompt_messages(item.first.messages))
         yield from [
             {
                 "prompt": prompt_text(get_prompt_messages(response.messages)),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from hub.common.output.files import add_force_argument
-from hub.common.wording import counted, suggest
+from hub.common.wording import counted, end_sentence, suggest
 from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, ExportError, PreferenceReport, export_preferences
@@ -74,7 +74,7 @@ def _filters(options: Options) -> PreferenceFilters:
     if slug and not Environment.objects.filter(slug=slug).exists():
         known = Environment.objects.order_by("slug").values_list("slug", flat=True)
         advice = suggest(slug, known) or "none is stored yet"
-        raise ExportError(f"There is no environment {slug!r}; {advice}{'' if advice.endswith('?') else '.'}")
+        raise ExportError(end_sentence(f"There is no environment {slug!r}; {advice}"))
     return {
         "source": options["source"],
         "verdict": options["verdict"],

@@ -1,14 +1,16 @@
 """Budget of an execution: it counts the costs of earlier executions, and is granted to several processes in parts."""
 
+from django.db import transaction
 from django.db.models import Count, Q, Sum
 
 from hub.models import Team
+from hub.teams.quotas import lock_team
 from runs.execution.session.context import RunContext
 from runs.execution.shards import held_by_others
 from runs.execution.storage import Reader
 from runs.limits.budget import Budget, SharedBudget, return_rest, start_budget
 from runs.limits.team_quotas import grant_next, return_team_rest, start_team_spend
-from runs.models import ModelCall, Response, Run
+from runs.models import ENDED, ModelCall, Response, Run, TeamSpend
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS
@@ -46,12 +48,43 @@ def _start_grants(run: Run, spent: float) -> None:
     start_team_spend(run, spent)
 
 
-def return_grants(run: Run, budget: Budget) -> None:
-    """Give back what this process was granted and has not spent."""
-    if isinstance(budget, SharedBudget):
-        if budget.limit is not None:
-            return_rest(run.pk, budget)
-        return_team_rest(run, budget.granted - budget.own)
+def return_grants(run: Run, budget: Budget, *, holds_lease: bool) -> None:
+    """Give back what this process was granted and has not spent.
+
+    Without a lease there is nothing to give back: the process that took over has made all of it available again.
+    """
+    if not isinstance(budget, SharedBudget):
+        return
+    if budget.limit is not None and (holds_lease or budget.unmetered):
+        return_rest(run.pk, budget)
+    if run.team is None:
+        return
+    with transaction.atomic():
+        lock_team(run.team)  # record_costs takes it, too: the run ends before this or after it
+        status = Run.Status(Run.objects.values_list("status", flat=True).get(pk=run.pk))
+        if status in ENDED:
+            record_costs(run.pk, status)
+        elif holds_lease:
+            return_team_rest(run, budget.granted - budget.own)
+
+
+def record_costs(run_id: int, status: Run.Status) -> None:
+    """Record what a run that ends has cost, and that it has spent as much of its team's quota and no more.
+
+    Processes that were killed have neither stored what they spent nor returned what else they were granted. Call it in
+    the transaction that ends the run.
+    """
+    run = Run.objects.select_related("team").get(pk=run_id)
+    team = run.team if TeamSpend.objects.filter(run=run).exists() else None
+    if team is None and status in (Run.Status.COMPLETED, Run.Status.STOPPED):
+        return  # only a process that has executed the run until then stores these, and it knows the costs
+    with transaction.atomic():
+        if team is not None:
+            lock_team(team)
+        spent, unknown = earlier_costs(run)
+        Run.objects.filter(pk=run_id).update(cost_usd=None if unknown else spent)
+        if team is not None:
+            start_team_spend(run, spent)
 
 
 async def restart_budget(context: RunContext, reader: Reader, budget: Budget) -> bool:

@@ -110,7 +110,7 @@ class RunSession:
                 cache=DatabaseCache(reader, writer) if self._use_cache else None,
                 budget=budget,
                 seed_of=partial(_attempt_seed, self._config.seed),
-                holds_lease=lambda: time.time() < self._leased_until,
+                holds_lease=self._holds_lease,
             )
             executor = Executor(
                 self._plan(models),
@@ -212,9 +212,13 @@ class RunSession:
         budget.spent, budget.unknown = max(budget.spent, spent), budget.unknown or unknown
 
     def _leave(self, budget: Budget) -> None:
-        return_grants(self._run, budget)
+        return_grants(self._run, budget, holds_lease=self._holds_lease())
         if self._context.share.divided:
             release_shards(self._run.pk, self._context.owner)
+
+    def _holds_lease(self) -> bool:
+        """Return whether no other process can have taken over what this one has leased."""
+        return time.time() < self._leased_until
 
     def _renew(self) -> tuple[bool, dict[int, str]]:
         """Renew all leases. Return whether the run is to stop, and why models were stopped by another process."""

@@ -1,8 +1,9 @@
 """Base classes of the formats of failing cases, and the selection of the failed responses that they export."""
 
-from collections.abc import Collection, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -16,6 +17,7 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, Tool, get_prompt_messages, plain_message
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
+from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import defective_cases
@@ -46,47 +48,44 @@ class FailureSelection:
     completion: Completion | None = None
 
     def responses(self, environment: RunEnvironment) -> QuerySet[Response]:
-        """Return the failed responses in the order of cases, without cases that a curator found wrong."""
+        """Return the failed responses in the order of cases."""
         found = Response.objects.filter(run_environment=environment, status=Response.Status.FAILED, run_model__role="")
         if self.model is not None:
             found = found.filter(run_model=self.model)
         if self.cases is not None:
             found = found.filter(case__external_id__in=self.cases)
-        if self.training:
-            found = found.filter(case__held_out=False)
         regex = pattern_regex(self.reason) if self.reason else ""
         found = responses_matching(found, versions=[environment.version_id], q=self.q, flag=self.flag, reason=regex)
-        return (
-            found.exclude(case_id__in=defective_cases(environment))
-            .select_related("case", "run_model")
-            .prefetch_related("scores")
-            .order_by("case__position", "run_model__position", "attempt")
-        )
+        ordered = found.order_by("case__position", "run_model__position", "attempt")
+        return ordered.select_related("case", "run_model").prefetch_related("scores")
 
-    def read(self, environment: RunEnvironment) -> Iterator[Response]:
+    def read(self, environment: RunEnvironment) -> "Iterator[Failure]":
         """Yield the failed responses, loaded in chunks."""
+        defective = defective_cases(environment)
         for response in self.responses(environment).iterator(chunk_size=CHUNK):
             response.run_environment = environment
-            yield response
+            held_out = HELD_OUT_SPLIT if self.training and response.case.held_out else ""
+            yield Failure(response, DEFECTIVE if response.case_id in defective else held_out)
 
-    def read_first(self, environment: RunEnvironment) -> Iterator[Response]:
+    def read_first(self, environment: RunEnvironment) -> "Iterator[Failure]":
         """Yield the first failed response of each case."""
         seen: set[int] = set()
-        for response in self.read(environment):
-            if response.case_id not in seen:
-                seen.add(response.case_id)
-                yield response
+        for failure in self.read(environment):
+            if failure.response.case_id not in seen:
+                seen.add(failure.response.case_id)
+                yield failure
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """One failed response, with right answers to its case if the format needs them.
 
-    gold: the gold answers of its environment. passing: a response of the run to the same case that passed. wanted: the
-    sources of right answers that may be used, in this order.
+    unfit: why the case must not be exported, or empty. gold: the gold answers of its environment. passing: a response
+    of the run to the same case that passed. wanted: the sources of right answers that may be used, in this order.
     """
 
     response: Response
+    unfit: str = ""
     gold: ReferenceAnswers | None = None
     passing: Response | None = None
     wanted: Sequence[Completion] = COMPLETIONS
@@ -98,8 +97,16 @@ class FailureFormat(ExportFormat[Failure]):
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
         """Yield the failures to export: by default, every failed response."""
         for environment in selection.environments:
-            for response in selection.read(environment):
-                yield Failure(response)
+            yield from selection.read(environment)
+
+    def rows(self, item: Failure) -> Iterable[JSONObject]:
+        if item.unfit:
+            raise LeftOut(item.unfit)
+        return self.convert(item)
+
+    @abstractmethod
+    def convert(self, item: Failure) -> Iterable[JSONObject]:
+        """Return the rows of a failure whose case may be exported. Raises LeftOut."""
 
 
 class CompletionFormat(FailureFormat):
@@ -113,13 +120,15 @@ class CompletionFormat(FailureFormat):
         for environment in selection.environments:
             with _open_gold(environment.version) as gold:
                 for chunk in _chunks(selection.read_first(environment)):
-                    passing = {} if wanted == ["gold"] else find_passing(environment, chunk, wanted)
-                    for response in chunk:
-                        yield Failure(response, gold, passing.get(response.case_id), wanted)
+                    failed = [failure.response for failure in chunk]
+                    passing = {} if wanted == ["gold"] else find_passing(environment, failed, wanted)
+                    for failure in chunk:
+                        found = passing.get(failure.response.case_id)
+                        yield replace(failure, gold=gold, passing=found, wanted=wanted)
 
 
-def _chunks(responses: Iterator[Response]) -> Iterator[list[Response]]:
-    while chunk := list(islice(responses, CHUNK)):
+def _chunks(failures: Iterator[Failure]) -> Iterator[list[Failure]]:
+    while chunk := list(islice(failures, CHUNK)):
         yield chunk
 
 

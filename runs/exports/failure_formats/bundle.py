@@ -17,6 +17,7 @@ from hub.manifest.problems import MANIFEST
 from runs.exports.failure_formats.base import Failure, FailureFormat, FailureSelection
 from runs.exports.protocol import ExportError, JSONObject, Row, write_json_lines
 from runs.models import RunEnvironment
+from runs.results.counting import defective_cases
 
 _CASES = "failing-cases.jsonl"
 
@@ -30,7 +31,7 @@ class FailureBundle(FailureFormat):
 
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
         """Yield the first failure of each case. Raises ExportError if several environments have failures."""
-        failing = [item for item in selection.environments if selection.responses(item).exists()]
+        failing = [item for item in selection.environments if _has_failures(selection, item)]
         if len(failing) > 1:
             slugs = ", ".join(item.version.environment.slug for item in failing)
             raise ExportError(
@@ -38,10 +39,9 @@ class FailureBundle(FailureFormat):
                 "environment",
             )
         for environment in failing:
-            for response in selection.read_first(environment):
-                yield Failure(response)
+            yield from selection.read_first(environment)
 
-    def rows(self, item: Failure) -> Iterator[JSONObject]:
+    def convert(self, item: Failure) -> Iterator[JSONObject]:
         """Yield the row of the dataset as it was read, with an id if the case had only its number as one."""
         case = item.response.case
         row = dict(case.data.get("row", {}))
@@ -65,6 +65,10 @@ class FailureBundle(FailureFormat):
             _fill_folder(environment, full, chain([first], remaining), folder)
             with open_bundle(folder) as small, path.open("wb") as file:
                 small.write(file)
+
+
+def _has_failures(selection: FailureSelection, environment: RunEnvironment) -> bool:
+    return selection.responses(environment).exclude(case_id__in=defective_cases(environment)).exists()
 
 
 def _fill_folder(environment: RunEnvironment, bundle: Bundle, rows: Iterable[Row[Failure]], folder: Path) -> None:

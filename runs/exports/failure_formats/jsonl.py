@@ -13,7 +13,7 @@ class FailureJsonl(FailureFormat):
     summary = "all data, one line for each failed response"
     training = False
 
-    def rows(self, item: Failure) -> Iterator[JSONObject]:
+    def convert(self, item: Failure) -> Iterator[JSONObject]:
         """Return one row with all data of the failed response."""
         response = item.response
         yield {

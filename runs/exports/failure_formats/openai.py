@@ -10,6 +10,6 @@ class OpenAi(CompletionFormat):
     name = "openai"
     summary = 'for fine-tuning at OpenAI: {"messages": prompt and right answer}, one line for each case'
 
-    def rows(self, item: Failure) -> Iterator[JSONObject]:
+    def convert(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)
         yield {"messages": right.messages, **({"tools": right.tools} if right.tools else {})}

@@ -17,7 +17,7 @@ class Sft(CompletionFormat):
         "for supervised fine-tuning (TRL): as openai, with tools, the failed answer and the source of the right one"
     )
 
-    def rows(self, item: Failure) -> Iterator[JSONObject]:
+    def convert(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)
         yield {
             "messages": [with_parsed_arguments(message) for message in right.messages],

@@ -75,16 +75,16 @@ class RolloutFormat(ExportFormat[RolloutItem]):
 
 
 def first_answer(record: RolloutRecord) -> int:
-    """Return the index of the policy's first message.
+    """Return the index of the policy's first message; the number of messages if there is none.
 
     Assistant messages before it are examples in the prompt. They are recognised by the number of steps. It is not known
     for the responses of a run, so their prompt is taken to end before the first answer.
     """
     answers = [i for i, message in enumerate(record["messages"]) if message["role"] == "assistant"]
-    steps = len(record["step_usage"] or [])
-    if 0 < steps <= len(answers):
-        return answers[-steps]
-    return count_prompt_messages(record["messages"])
+    if record["step_usage"] is None:
+        return count_prompt_messages(record["messages"])
+    said = answers[max(0, len(answers) - len(record["step_usage"])) :]
+    return said[0] if said else len(record["messages"])
 
 
 def split_messages(record: RolloutRecord) -> tuple[list[Message], list[Message]]:

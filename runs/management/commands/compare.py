@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from hub.common import wording
 from hub.common.output.files import Outputs, add_force_argument
 from hub.management import base
 from runs.management.config_file import UsageError
@@ -99,7 +100,9 @@ def _reasons(comparisons: Sequence[Comparison]) -> list[str]:
     for comparison in comparisons:
         for pair in comparison.models:
             for item in pair.environments:
-                left_out = ", ".join(f"{count:,} cases {why}" for why, count in item.left_out.items())
+                left_out = ", ".join(
+                    f"{wording.counted(count, 'case')} ({why})" for why, count in item.left_out.items()
+                )
                 lines.append(
                     f"{item.slug}, {pair.model_a} and {pair.model_b}: {left_out or 'no response on either side'}."
                 )

@@ -1,7 +1,6 @@
 """`manage.py eval`: validate a config, execute its run, print the report."""
 
 import os
-import signal
 import sys
 import time
 from argparse import ArgumentParser
@@ -17,7 +16,6 @@ from rich.console import Console
 from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
-from hub.management.invocation import command
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -33,14 +31,16 @@ from runs.management.report_files import (
     check_report_files,
     write_report_files,
 )
+from runs.management.run_end import check_completed, resume_command
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
-from runs.services import STORED_IS_KEPT, config_of, create_run, interrupt_run, resume_run
+from runs.services import config_of, create_run, interrupt_run, resume_run
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
+_COUNT_SHARE = 0.05  # of the time that a command waits, the database may spend on counting the responses of the run
 BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
 _MANY = 5000  # missing responses from which several processes are worth their start
 
@@ -95,10 +95,6 @@ class Command(base.Command):
             metavar="N",
             help=f"processes that execute the run (default: one per core from {_MANY:,} missing responses on, else 1)",
         )
-
-    def run_from_argv(self, argv: list[str]) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C, also during start-up
-        super().run_from_argv(argv)
 
     def handle(self, *args: object, **options: object) -> None:
         call_command("prepare")
@@ -179,15 +175,16 @@ class Command(base.Command):
                 )
                 return execute_run(run=run, config=config, listener=progress, options=how, owner=owner)
         except InfrastructureFault as fault:
-            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {_resume_command(run)}") from None
+            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {resume_command(run)}") from None
         except KeyboardInterrupt:
             interrupt_run(run=run, owner=owner)
-            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {_resume_command(run)}") from None
+            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume_command(run)}") from None
 
     def _follow_workers(self, run: Run, progress: RunProgress) -> Run:
         """Let the workers execute *run*, and wait until it has ended. Ctrl-C only ends the waiting."""
         dispatch_run(run=run)
         delayed_until = None
+        count_at = 0.0
         try:
             while run.status in ACTIVE:
                 time.sleep(_POLL_EVERY_S)
@@ -195,7 +192,11 @@ class Command(base.Command):
                 if run.retry_at is not None and run.retry_at != delayed_until:
                     delayed_until = run.retry_at
                     progress.run_delayed(run.message, (run.retry_at - timezone.now()).total_seconds())
-                progress.show_stored(*stored_counts(run))
+                started = time.monotonic()
+                if started >= count_at:
+                    progress.show_stored(*stored_counts(run))
+                    ended = time.monotonic()
+                    count_at = ended + (ended - started) / _COUNT_SHARE
         except KeyboardInterrupt:
             message = f"The workers continue run {run.pk}; its page is /runs/{run.pk}/."
             raise self.exit_with(INTERRUPTED, message) from None
@@ -209,19 +210,15 @@ class Command(base.Command):
         sys.exit(DONE)
 
     def _exit(self, run: Run, results: Mapping[str, object], options: EvalOptions) -> None:
-        resume = _resume_command(run)
-        if run.status == Run.Status.INTERRUPTED:
-            shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
-            raise self.exit_with(INTERRUPTED, f"{shown} Continue with: {resume}")
-        if run.status != Run.Status.COMPLETED:
-            raise self.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume}")
+        check_completed(run, self)
         rows = cast("list[_ResultRow]", results["results"])
         if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
             if is_run_complete(run):
                 raise self.exit_with(
                     INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
                 )
-            raise self.exit_with(INCOMPLETE, f"Some responses are errored or unscored. Request them again: {resume}")
+            again = f"Request them again: {resume_command(run)}"
+            raise self.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
@@ -239,7 +236,3 @@ class _ResultRow(TypedDict):
     passed: int
     failed: int
     accuracy: float | None
-
-
-def _resume_command(run: Run) -> str:
-    return command("eval", "--resume", run.pk)

@@ -58,10 +58,9 @@ class Command(base.Command):
         exported = self._export(options)
         for line in exported.left_out_lines():
             self.stderr.write(line)
-        if exported.written:
-            self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
-        else:
-            self.stdout.write("There is no rollout to export; no file was created.")
+        if not exported.written:
+            raise ExportError("There is no rollout to export, so nothing was written.")
+        self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
 
     def _export(self, options: Options) -> ExportReport:
         selection = RolloutSelection(

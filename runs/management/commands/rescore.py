@@ -7,13 +7,12 @@ from django.conf import settings
 
 from hub.common.leases import new_owner
 from hub.management import base
-from hub.management.base import INCOMPLETE, INTERRUPTED, UNAVAILABLE
-from hub.management.invocation import command
+from hub.management.base import INTERRUPTED, UNAVAILABLE
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
 from runs.execution.runner import ExecutionOptions, execute_run
+from runs.management.run_end import check_completed, resume_command
 from runs.missing import count_missing
-from runs.models import Run
 from runs.reports import print_report, results_json
 from runs.rescoring import create_rescoring
 from runs.selectors import get_run
@@ -44,18 +43,16 @@ class Command(base.Command):
         run = rescoring.run
         for line in rescoring.left_out_lines():
             self.stderr.write(line)
-        resume = command("eval", "--resume", run.pk)
         try:
             with RunProgress(console, count_missing(run)) as progress:
                 how = ExecutionOptions(use_cache=False, signals=True, retry_for_s=settings.EVAL_RETRY_SECONDS)
                 run = execute_run(run=run, config=rescoring.config, listener=progress, options=how, owner=owner)
         except InfrastructureFault as fault:
-            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {resume}") from None
+            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {resume_command(run)}") from None
         except KeyboardInterrupt:
             interrupt_run(run=run, owner=owner)
-            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume}") from None
+            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume_command(run)}") from None
         self.print_json({**results_json(run), "rescored_from": run.rescored_from_id, "left_out": rescoring.left_out})
         if not options["json"]:
             print_report(run, console)
-        if run.status != Run.Status.COMPLETED:
-            raise self.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume}")
+        check_completed(run, self)

@@ -1,5 +1,6 @@
 """`manage.py runs`: list, show, cancel, rename, tag, delete or restore runs."""
 
+import sys
 from argparse import ArgumentParser
 from typing import TypedDict, Unpack
 
@@ -108,7 +109,7 @@ class Command(base.Command):
         found = Run.objects.filter(deleted_at__isnull=not options["deleted"]).prefetch_related("tags")
         if options["tag"] is not None:
             found = found.filter(tags__name=options["tag"].lower())
-        runs = list(found[: options["limit"]])
+        runs = list(found[: min(options["limit"], sys.maxsize)])
         self.print_json([_row(run) for run in runs])
         if not options["json"]:
             for run in runs:

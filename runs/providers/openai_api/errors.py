@@ -67,7 +67,8 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
     elif status == 429:
         remedy = "every try exceeded its rate limit; lower `concurrency` or raise `limits.retries`"
     head = f"The endpoint of {name} answered {status}" + (f": {remedy}" if remedy else "")
-    return ModelError(kind, f"{head}. Response: {excerpt(error.response.content)}", fatal=fatal)
+    said = excerpt(error.response.content)
+    return ModelError(kind, f"{head}. {f'Response: {said}' if said else 'The response is empty.'}", fatal=fatal)
 
 
 def connection_error(error: openai.APIConnectionError, name: str, options: OpenAIOptions) -> ModelError:

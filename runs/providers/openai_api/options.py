@@ -69,6 +69,6 @@ def _query_names(query: str) -> list[str]:
 def describe_wrong_key_variable(name: str, allowed: list[str]) -> str:
     """Return why *name* is not a valid `api_key_env`. A value that may be a key is not repeated."""
     adds = "LLMEVAL_API_KEY_VARIABLES adds more"
-    if len(name) > _KEY_LENGTH and not name.isupper():
+    if not name.lstrip("$").isidentifier() or (len(name) > _KEY_LENGTH and not name.isupper()):
         return f"this looks like a key; give the variable that holds it, one of {', '.join(allowed)} ({adds})"
     return f"{name!r} is not an allowed variable; {wording.suggest(name, allowed)} ({adds})"

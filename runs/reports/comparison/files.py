@@ -22,8 +22,8 @@ COLUMNS = (
 METHOD = (
     "Both sides answered the same cases, with the same input and scoring. Differences are A - B in percentage points; "
     "intervals are 95 %. p is the p-value of a test for any difference; Holm's correction covers everything in this "
-    "document. Detectable is the smallest true difference that this number of cases finds with 80 % power. Ratios of "
-    "cost and latency are A / B, with bootstrap intervals over the cases."
+    "document. Detectable is the smallest true difference that this number of cases finds with 80 % power before that "
+    "correction. Ratios of cost and latency are A / B, with bootstrap intervals over the cases."
 )
 _MAX_AXIS_LABEL = 60  # characters
 
@@ -199,10 +199,11 @@ def _matrix_cell(row: ComparedRow, sign: int) -> MatrixCell:
     paired = row.item.paired
     if paired.difference is None:
         return MatrixCell(text=formats.UNDEFINED, interval="", state="level")
-    difference = sign * paired.difference
+    # Subtracted, because -1 times zero is shown as -0.0.
+    difference = paired.difference if sign > 0 else 0.0 - paired.difference
     interval = formats.UNDEFINED
     if paired.low is not None and paired.high is not None:
-        interval = formats.interval(*((paired.low, paired.high) if sign > 0 else (-paired.high, -paired.low)))
+        interval = formats.interval(*((paired.low, paired.high) if sign > 0 else (0.0 - paired.high, 0.0 - paired.low)))
     significant = row.item.p_adjusted is not None and row.item.p_adjusted < SIGNIFICANT
     state = "level" if not significant else "better" if difference > 0 else "worse"
     return MatrixCell(text=formats.points(difference), interval=interval, state=state)

@@ -28,6 +28,7 @@ def compared_rows(comparisons: Sequence[Comparison], *, margin: float | None = N
 
 
 def _rows(comparisons: Sequence[Comparison], margin: float | None) -> Iterator[ComparedRow]:
+    several = sum(len(pair.environments) for comparison in comparisons for pair in comparison.models) > 1
     for comparison in comparisons:
         for pair in comparison.models:
             name_a, name_b = _names(comparison, pair)
@@ -38,7 +39,7 @@ def _rows(comparisons: Sequence[Comparison], margin: float | None) -> Iterator[C
                     item=item,
                     name_a=name_a,
                     name_b=name_b,
-                    verdict=compared_verdict(item, name_a, name_b, margin),
+                    verdict=compared_verdict(item, name_a, name_b, margin, several=several),
                 )
 
 
@@ -49,8 +50,13 @@ def _names(comparison: Comparison, pair: ModelComparison) -> tuple[str, str]:
     return f"{a} (run {comparison.run_a.pk})", f"{b} (run {comparison.run_b.pk})"
 
 
-def compared_verdict(item: EnvironmentComparison, name_a: str, name_b: str, margin: float | None = None) -> str:
-    """Return a sentence: which side is better, whether both are equivalent within *margin*, or what is not shown."""
+def compared_verdict(
+    item: EnvironmentComparison, name_a: str, name_b: str, margin: float | None = None, *, several: bool = False
+) -> str:
+    """Return a sentence: which side is better, whether both are equivalent within *margin*, or what is not shown.
+
+    several: more is compared, so that the power is only that of the test before Holm's correction.
+    """
     paired = item.paired
     if paired.difference is None or paired.low is None or paired.high is None:
         return f"{name_a} and {name_b} cannot be compared on {item.slug}: {paired.note or 'there is no interval'}."
@@ -74,4 +80,5 @@ def compared_verdict(item: EnvironmentComparison, name_a: str, name_b: str, marg
         )
     if paired.mde is not None:
         text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
+        text += " before Holm's correction" if several else ""
     return f"{text}."

@@ -8,7 +8,7 @@ from django.db.models import Count, Q
 
 from hub.models import Case
 from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.results.counting import case_clusters, quarantined_cases
+from runs.results.counting import case_clusters, clusters_of, quarantined_cases
 from runs.results.statistics.mean_intervals import Estimate, mean_estimate
 
 MAX_VALUES = 60  # of one key; keys with more values, such as ids, are not offered
@@ -82,7 +82,7 @@ def slice_results(
         estimates = []
         for model in models:
             scored = [case for case in counted if case in means[model.pk]]
-            groups = [clusters.get(case, f"case {case}") for case in scored] if clusters else None
+            groups = clusters_of(scored, clusters)
             estimates.append(mean_estimate([means[model.pk][case] for case in scored], groups))
         slices.append(Slice(value=value, cases=len(counted), estimates=estimates))
     return slices

@@ -1,4 +1,4 @@
-"""Gates: conditions such as `accuracy >= -0.01; cost <= 1.2x` on a comparison, decided by intervals."""
+"""Gates of comparisons: conditions such as `accuracy >= -0.01; cost <= 1.2x` on a comparison, decided by intervals."""
 
 import math
 import re
@@ -177,7 +177,8 @@ def _bounds(condition: Condition, item: EnvironmentComparison) -> tuple[Bounds |
         return _pair(paired.low, paired.high), paired.note
     amounts = item.cost if condition.metric == "cost" else item.latency
     if condition.ratio:
-        return _pair(amounts.ratio_low, amounts.ratio_high), amounts.note or "B is zero, so that there is no ratio"
+        zero = "B is zero in too many cases" if amounts.mean_b else "B is zero, so that there is no ratio"
+        return _pair(amounts.ratio_low, amounts.ratio_high), amounts.note or zero
     return _pair(amounts.low, amounts.high), amounts.note
 
 

@@ -12,6 +12,7 @@ from hub.protocols.messages import JSON
 from runs.models import Run, RunEnvironment, RunModel
 from runs.results.comparison.cases import ONLY_A, ONLY_B, CaseLoader, Side, match_cases, reason_not_compared
 from runs.results.comparison.notes import environment_notes, run_notes
+from runs.results.counting import clusters_of
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 from runs.results.statistics.resampling import PairedRatio, paired_ratio
 
@@ -257,7 +258,7 @@ def _compare_environment(
     left_out[ONLY_A], left_out[ONLY_B] = len(side_a.means) - matched, len(side_b.means) - matched
     means_a = [side_a.means[row] or 0.0 for row in rows_a]
     means_b = [side_b.means[row] or 0.0 for row in rows_b]
-    grouped = _clusters(side_a, rows_a)
+    grouped = _clusters(side_a, rows_a) or _clusters(side_b, rows_b)
     paired = paired_difference(means_a, means_b, grouped)
     cost = ([side_a.cases.cost[row] for row in rows_a], [side_b.cases.cost[row] for row in rows_b])
     latency = ([side_a.cases.latency[row] for row in rows_a], [side_b.cases.latency[row] for row in rows_b])
@@ -278,12 +279,13 @@ def _compare_environment(
     )
 
 
-def _clusters(side: Side, rows: Sequence[int]) -> list[str] | None:
+def _clusters(side: Side, rows: Sequence[int]) -> list[str | int] | None:
     """Return the clusters of the cases at *rows*, those without one alone; None if no case has one."""
-    clusters = side.cases.cluster
-    if not clusters or all(clusters[row] is None for row in rows):
+    found = side.cases
+    if not found.cluster:
         return None
-    return [clusters[row] or f"case {side.cases.case[row]}" for row in rows]
+    named = {found.case[row]: cluster for row in rows if (cluster := found.cluster[row])}
+    return clusters_of([found.case[row] for row in rows], named)
 
 
 def _ids(side: Side, rows: Sequence[int]) -> list[str]:
@@ -294,7 +296,7 @@ def _ids(side: Side, rows: Sequence[int]) -> list[str]:
     return [ids[side.cases.case[row]] for row in rows]
 
 
-def _amounts(a: Sequence[float | None], b: Sequence[float | None], clusters: Sequence[str] | None) -> PairedRatio:
+def _amounts(a: Sequence[float | None], b: Sequence[float | None], clusters: Sequence[str | int] | None) -> PairedRatio:
     """Compare the amounts of the cases that have one on both sides."""
     known = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x is not None and y is not None]
     groups = None if clusters is None else [clusters[i] for i in known]

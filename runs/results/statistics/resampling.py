@@ -5,9 +5,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from runs.results.statistics.confidence_level import CONFIDENCE
+from runs.results.statistics.mean_intervals import t_quantile
 
 if TYPE_CHECKING:
     from numpy import float64, uint16
@@ -42,10 +44,10 @@ class PairedRatio:
 def paired_ratio(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None) -> PairedRatio:
     """Compare the amounts of the cases that both sides have, in the same order.
 
-    Intervals are 95 % percentiles of 2,000 bootstrap resamples (Efron 1979) with a fixed seed. Cases of one cluster are
-    drawn together. The two amounts of a case stay together, so what makes a case expensive for both cancels. More than
-    a thousand cases or clusters are dealt at random into a thousand groups that are drawn together (random groups,
-    Wolter 2007), so that the time does not grow with their number.
+    Intervals are 95 % percentiles of 2,000 bootstrap resamples (Efron 1979) with a fixed seed, expanded for few cases
+    (Hesterberg 2015). Cases of one cluster are drawn together. The two amounts of a case stay together, so what makes a
+    case expensive for both cancels. More than a thousand cases or clusters are dealt at random into a thousand groups
+    that are drawn together (random groups, Wolter 2007), so that the time does not grow with their number.
     """
     n = len(a)
     if n != len(b):
@@ -96,12 +98,22 @@ def _intervals(columns: Sequence[Sequence[float]]) -> tuple[float, float, float 
         count = MOST_GROUPS
     # Not `@`, whose threads wait for each other on a busy machine.
     a, b, cases = np.einsum("ug,gr->ur", np.stack(units), _times_drawn(count))
-    tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    tail = _expanded_tail(count)
+    tails = [tail, 1 - tail]
     low, high = np.quantile((a - b) / cases, tails)
     if (b <= 0).any():
         return float(low), float(high), None, None
     ratio_low, ratio_high = np.quantile(a / b, tails)
     return float(low), float(high), float(ratio_low), float(ratio_high)
+
+
+def _expanded_tail(count: int) -> float:
+    """Return the share of resamples below an interval for *count* groups: Phi(-sqrt(n / (n-1)) t) (Hesterberg 2015).
+
+    Resamples vary less than new cases do, by the factor sqrt((n-1) / n), and their quantiles are those of a normal
+    distribution rather than of Student's t. With 10 cases the plain percentiles cover 87 to 89 % instead of 95 %.
+    """
+    return NormalDist().cdf(-math.sqrt(count / (count - 1)) * t_quantile(0.5 + CONFIDENCE / 2, count - 1))
 
 
 @lru_cache(maxsize=2)

@@ -186,6 +186,9 @@ class EpisodeDetail(EpisodeEndpoint):
     @extend_schema(responses={200: dict})
     def get(self, request: Request, pk: UUID) -> Response:
         session = get_own_session(request, pk)
+        environment = session.case.version.environment
+        readable = _may_read_reasons(request, session)
+        replies = readable or not environment.held_out  # those of judges quote what was expected
         return Response(
             {
                 "id": str(session.pk),
@@ -201,10 +204,10 @@ class EpisodeDetail(EpisodeEndpoint):
                 "done": session.done,
                 "truncated": session.truncated,
                 "reward": session.reward,
-                "score": session.score,
+                "score": session.score if readable or session.score is None else _without_reasons(session.score),
                 "steps": session_steps(session),
-                "calls": session.calls,
-                "recordings": session_recordings(session),
+                "calls": session.calls if replies else [],
+                "recordings": session_recordings(session) if replies else [],
             }
         )
 
@@ -354,20 +357,32 @@ def _observation(messages: list[Message], tools: list[Tool], parameters: Mapping
 
 def score_body(score: Mapping[str, object], *, readable: bool) -> dict[str, object]:
     """Return the status and rules of a stored score. *readable*: with the reasons of the rules."""
+    shown = score if readable else _without_reasons(score)
     rules = {
-        rule["rule"]: {"value": rule["value"], "reason": rule["reason"] if readable else ""}
+        rule["rule"]: {"value": rule["value"], "reason": rule["reason"]}
         | ({"trust": rule["trust"]} if "trust" in rule else {})
-        for rule in cast("list[dict[str, object]]", score["rules"])
+        for rule in cast("list[dict[str, object]]", shown["rules"])
     }
     return {"status": score["status"], "rules": rules}
+
+
+def _may_read_reasons(request: Request, session: EpisodeSession) -> bool:
+    """Return whether the user may read the reasons of the score of *session*.
+
+    Its environment may be held out since the episode was started.
+    """
+    return may_see_content(requesting_user(request), session.case.version.environment)
+
+
+def _without_reasons(score: Mapping[str, object]) -> dict[str, object]:
+    rules = cast("list[dict[str, object]]", score["rules"])
+    return {**score, "rules": [{**rule, "reason": ""} for rule in rules]}
 
 
 def _answer_body(request: Request, session: EpisodeSession, answer: StepAnswer) -> dict[str, object]:
     info: dict[str, object] = dict(answer.info)
     if answer.score is not None:
-        # An environment may be held out, or made private, after the episode was started.
-        readable = may_see_content(requesting_user(request), session.case.version.environment)
-        info |= score_body(answer.score, readable=readable)
+        info |= score_body(answer.score, readable=_may_read_reasons(request, session))
     body = {
         "turn": answer.turn,
         "observation": _observation(answer.messages, answer.tools, answer.parameters),

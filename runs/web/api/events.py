@@ -77,7 +77,7 @@ class RunEvents(APIView):
         operation_id="runs_events",
         description="Server-sent events. Each `progress` event has the whole state of the run as JSON, and is sent "
         "when it has changed; a last event `end` is sent when the run has ended. A stream lasts at most five minutes: "
-        "connect again with the id of the last event in `Last-Event-ID`, and it is not sent twice.",
+        "connect again with the id of the last event in `Last-Event-ID`, and it is not sent twice unless it is `end`.",
         parameters=[OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)],
         responses={(200, "text/event-stream"): OpenApiResponse(_EVENT)},
     )

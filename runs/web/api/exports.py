@@ -11,7 +11,7 @@ from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS, RolloutSelection
 from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
-from runs.web.forms import SOLVED, FailuresFilter, RolloutsFilter
+from runs.web.forms import SOLVED, FailuresFilter, RolloutsFilter, RunRolloutsFilter
 from runs.web.queries import get_exportable_run
 
 
@@ -76,6 +76,6 @@ class RunRollouts(APIView):
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
         run = get_exportable_run(request.user, pk)
-        given = RolloutsFilter(request.query_params).values()
+        given = RunRolloutsFilter(request.query_params).values()
         selection = RolloutSelection(environment=given["environment"], model=given["model"])
         return download_run_rollouts(run, selection, format=given["format"]).response

@@ -7,6 +7,7 @@ from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 
+from runs.exports.selection import find_run_environments, find_run_model
 from runs.models import Response, Score
 from runs.selectors import REASON_WITHHELD, reasons_withheld
 from runs.web import queries
@@ -87,6 +88,10 @@ class ResponseList(ListAPIView[Response]):
             return Response.objects.none()
         run = queries.get_visible_run(self.request.user, self.kwargs["pk"])
         chosen = ResponsesFilter(self.request.query_params).values()
+        if chosen["model"]:
+            find_run_model(run, chosen["model"])  # an unknown one is an error
+        if chosen["environment"]:
+            find_run_environments(run, chosen["environment"])
         rows = queries.filter_responses(self.request.user, run, **chosen)
         return rows.defer(None).prefetch_related("scores")
 

@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from hub.common.errors import Conflict, TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
+from hub.common.rest.serializers import StrictSerializer
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.description import MAX_TAGS, describe_run
 from runs.execution.dispatch import dispatch_run
@@ -37,10 +38,10 @@ from runs.web.forms import ReportFilter, RunsFilter
 from runs.web.live import get_shared_progress
 
 
-class TextParser(BaseParser):
+class YAMLParser(BaseParser):
     """Parser of a config as text. It is read as YAML, JSON included, so that problems of both have line numbers."""
 
-    media_type = "*/*"
+    media_type = "application/yaml"
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
@@ -52,6 +53,21 @@ class TextParser(BaseParser):
             return {"text": str(body, "utf-8")}
         except UnicodeDecodeError:
             raise UserError("The config is not UTF-8 text.") from None
+
+
+class JSONTextParser(YAMLParser):
+    media_type = "application/json"
+
+
+class IgnoringParser(BaseParser):
+    """Parser for actions without a body: a body of any type is ignored."""
+
+    media_type = "*/*"
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
+    ) -> dict[str, str]:
+        return {}
 
 
 class RunItem(serializers.ModelSerializer[Run]):
@@ -114,7 +130,7 @@ class RunDetails(RunItem):
         fields = [*RunItem.Meta.fields, "config", "progress"]
 
 
-class Description(serializers.Serializer[Run]):
+class Description(StrictSerializer):
     """Name, tags, note and team of a run. What is left out stays as it is; `tags` replace all that the run has."""
 
     name = serializers.CharField(required=False, max_length=120)
@@ -133,7 +149,7 @@ class RunList(ListAPIView[Run]):
     write_scope = "run"
     filter_backends = ()
     ordering = "-id"
-    parser_classes = [TextParser]
+    parser_classes = [JSONTextParser, YAMLParser]
 
     def get_queryset(self) -> QuerySet[Run]:
         return queries.filter_runs(
@@ -151,7 +167,7 @@ class RunList(ListAPIView[Run]):
         description="A config as JSON or YAML (docs/configuration.md). Models, roles and judges are registered names: "
         "paths, `${}` and endpoints are not allowed. The run is queued.",
         request={"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR},
-        responses={201: RunDetails, 400: ErrorBody, 503: ErrorBody},
+        responses={201: RunDetails, 400: ErrorBody, 415: ErrorBody, 503: ErrorBody},
     )
     def post(self, request: Request) -> Answer:
         user = cast(User, request.user)
@@ -184,9 +200,7 @@ class RunDetail(APIView):
     )
     def patch(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        given = Description(data=request.data)
-        given.is_valid(raise_exception=True)
-        changes = dict(given.validated_data)
+        changes = dict(Description.read(request))
         team = changes.pop("team", None)
         target = None if team is None else queries.find_target(cast(User, request.user), run, team)
         if changes or team is None:
@@ -211,7 +225,7 @@ class RunDetail(APIView):
 class ChangeEndpoint(APIView):
     permission_classes = [needs("runs.change_run")]
     write_scope = "run"
-    parser_classes = [TextParser]
+    parser_classes = [IgnoringParser]
 
 
 class RunCancel(ChangeEndpoint):
@@ -243,7 +257,7 @@ class RunRescore(APIView):
 
     permission_classes = [needs("runs.add_run")]
     write_scope = "run"
-    parser_classes = [TextParser]
+    parser_classes = [IgnoringParser]
 
     @extend_schema(operation_id="runs_rescore", request=None, responses={201: RunItem, 400: ErrorBody, 503: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:

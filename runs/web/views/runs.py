@@ -34,7 +34,7 @@ from runs.web.forms import (
     DescriptionForm,
     FailuresFilter,
     ResponsesFilter,
-    RolloutsFilter,
+    RunRolloutsFilter,
     RunsFilter,
 )
 from runs.web.live import LiveRun, get_live_run
@@ -305,7 +305,7 @@ def rollouts(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Return the scored responses in `?format=` as a file to train on."""
     found = queries.get_exportable_run(request.user, pk)
     try:
-        given = RolloutsFilter(request.GET).values()
+        given = RunRolloutsFilter(request.GET).values()
         selection = RolloutSelection(environment=given["environment"], model=given["model"])
         download = download_run_rollouts(found, selection, format=given["format"])
     except UserError as error:

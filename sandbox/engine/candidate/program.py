@@ -1,5 +1,6 @@
 """The role that runs a program as `__main__`. Its caller judges the output."""
 
+import builtins
 import os
 import sys
 import types
@@ -38,6 +39,8 @@ class ProgramInput(TypedDict):
 def run(job: ProgramInput, channel: Channel) -> None:
     """Run `code` with `argv`. Reports {"raised"} or {"syntax"} if it fails; SystemExit passes through."""
     sys.argv = [_FILE, *job["argv"]]
+    for name in ("exit", "quit"):  # as `site` defines them, which the engine runs without
+        setattr(builtins, name, sys.exit)
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = _FILE
     sys.modules["__main__"] = module

@@ -30,11 +30,12 @@ def become(root: bool) -> None:
 
 
 def end_processes() -> None:
-    try:
-        os.kill(-1, signal.SIGKILL)  # all but this process
-    except ProcessLookupError:
-        pass
-    reap()
+    """Kill all processes but this one, and return when they have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:  # this process inherits those whose parents have ended
+            os.waitpid(-1, 0)
 
 
 def reap() -> None:

@@ -109,17 +109,25 @@ def _host_options(api: docker.APIClient, spec: BoxSpec, service: ServiceSpec, im
 
 
 def _wait_until_healthy(api: docker.APIClient, service: ServiceSpec, container: str, deadline: float) -> None:
+    code: int | None = None
     while True:
         if not api.inspect_container(container)["State"]["Running"]:
             raise _failed(api, service, container, "ended")
-        if not service.healthcheck or _is_healthy(api, service, container, deadline):
+        if not service.healthcheck:
             return
+        latest = _check_health(api, service, container, deadline)
+        if latest == 0:
+            return
+        code = code if latest is None else latest
         if time.monotonic() > deadline:
-            raise _failed(api, service, container, f"is not healthy after {service.start_s:g} seconds")
+            ended = "does not end" if code is None else f"ends with exit code {code}"
+            what = f"is not healthy after {service.start_s:g} seconds, its health check {ended}"
+            raise _failed(api, service, container, what)
         time.sleep(_POLL_S)
 
 
-def _is_healthy(api: docker.APIClient, service: ServiceSpec, container: str, deadline: float) -> bool:
+def _check_health(api: docker.APIClient, service: ServiceSpec, container: str, deadline: float) -> int | None:
+    """Return the exit code of the health check, or None if it has none in time."""
     try:
         command = ["/bin/sh", "-c", service.healthcheck]
         check = api.exec_create(container, command, environment=dict(service.environment))["Id"]
@@ -128,11 +136,11 @@ def _is_healthy(api: docker.APIClient, service: ServiceSpec, container: str, dea
         while time.monotonic() < until:
             found: Keywords = api.exec_inspect(check)
             if not found["Running"] and found["ExitCode"] is not None:
-                return bool(found["ExitCode"] == 0)
+                return int(found["ExitCode"])
             time.sleep(_POLL_S / 2)
     except APIError:  # the container has just ended, which the caller finds
         pass
-    return False
+    return None
 
 
 def _failed(api: docker.APIClient, service: ServiceSpec, container: str, what: str) -> ServiceFailed:

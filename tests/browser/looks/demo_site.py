@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from tests.site.web_server import environment_of, web_server
+from tests.site.server.web_server import environment_of, web_server
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "var" / "demo-site"

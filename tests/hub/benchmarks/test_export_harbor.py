@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,17 @@ def test_setup_with_effects_that_an_image_does_not_keep_is_refused(tmp_path: Pat
     (folder / "setup" / "hello.sh").write_text("sleep 100 &\n")
     with open_bundle(folder) as bundle:
         assert "its setup uses `&`" in write_tasks(bundle, tmp_path / "tasks").refused["hello"]
+
+
+def test_script_may_have_any_file_name(tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "bundle")
+    (folder / "tests" / "hello.sh").rename(folder / "tests" / "it's the test.sh")
+    manifest = (folder / "environment.yaml").read_text().replace("tests/{{ id }}.sh", "tests/it's the test.sh")
+    (folder / "environment.yaml").write_text(manifest)
+    with open_bundle(folder) as bundle:
+        assert write_tasks(bundle, tmp_path / "tasks").written == ["hello"]
+    script, named = (tmp_path / "tasks" / "hello" / "tests" / "test.sh").read_text(), "/tests/it's the test.sh"
+    assert f"script={shlex.quote(named)}" in script.splitlines()
 
 
 def test_environment_without_workspaces_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hub.bundles.loader import open_bundle
 from hub.bundles.reference_answers import ReferenceAnswers
 from hub.bundles.validation import validate
+from hub.common.documents.yaml_source import MAX_BYTES
 from hub.common.problems import Problem
 from hub.manifest.problems import MAX_LISTED, ProblemList
 from hub.protocols.cases import CaseData
@@ -106,7 +107,14 @@ def test_duplicate_case_id_is_reported_with_both_lines(tmp_path):
 
 def test_answer_to_an_unknown_case_is_rejected(tmp_path):
     problem = only_problem(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
-    assert "Atlantis" in problem
+    assert problem.startswith("wrong.jsonl:1: an answer names the case 'Atlantis'")
+
+
+def test_answers_are_not_reported_as_unknown_if_their_case_cannot_be_read(tmp_path):
+    rows = [{"country": "France", "capital": "Paris"}, {"country": "Peru"}]
+    answers = [{"case": "Peru", "content": "Cusco"}]
+    problem = only_problem(write_bundle(tmp_path, files={"cases.jsonl": lines(rows), "wrong.jsonl": lines(answers)}))
+    assert problem.startswith("cases.jsonl:2")
 
 
 def test_answer_can_name_a_script_of_the_bundle(tmp_path):
@@ -143,6 +151,55 @@ def test_where_excludes_rows_and_keeps_line_numbers(tmp_path):
     }
     report = validate(write_bundle(tmp_path, dataset=dataset, wrong=None))
     assert (report.valid, report.cases) == (True, 2)
+
+
+def test_where_that_excludes_every_row_is_rejected(tmp_path):
+    dataset = {"path": "cases.jsonl", "where": "{{ false }}", "fields": {"input": "country", "target": "capital"}}
+    problem = only_problem(write_bundle(tmp_path, dataset=dataset, wrong=None))
+    assert "(dataset.where): every row is left out" in problem
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"\xff\xfe", "not UTF-8"), (b"a\0b", "U+0000"), (b"x" * (MAX_BYTES + 1), "is longer than")],
+)
+def test_readme_that_cannot_be_stored_is_a_problem(tmp_path, content, sentence):
+    problem = only_problem(write_bundle(tmp_path, files={"README.md": content}))
+    assert problem.startswith("README.md")
+    assert sentence in problem
+
+
+@pytest.mark.parametrize("version", ["1.0.0-a..b", "1.0.0-01", "1.0.0-.", "1\u0662.0.0", "1.0.0-" + "a" * 59])
+def test_versions_outside_semantic_versioning_or_too_long_to_store_are_rejected(tmp_path, version):
+    assert "environment.yaml:3 (version)" in only_problem(write_bundle(tmp_path, version=version))
+
+
+def test_slug_of_a_page_of_the_site_is_rejected(tmp_path):
+    problem = only_problem(write_bundle(tmp_path, slug="upload"))
+    assert problem.startswith("environment.yaml:2 (slug): 'upload' is the name of a page of the site")
+
+
+@pytest.mark.parametrize("version", ["1.10.0", "0.0.0-0", "1.0.0-beta.11", "1.0.0-rc-1.x7", "1.0.0-" + "a" * 58])
+def test_versions_of_semantic_versioning_are_valid(tmp_path, version):
+    assert validate(write_bundle(tmp_path, version=version)).valid
+
+
+@pytest.mark.parametrize("key", ["case", "model", "turn"])
+def test_recording_with_a_list_as_a_key_is_rejected(tmp_path, key):
+    row = {"purpose": "user", "case": "France", "content": "Go on.", key: []}
+    folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines([row])})
+    assert f"said.jsonl:1: `{key}` of a recording" in only_problem(folder)
+
+
+def test_answers_and_rows_to_join_may_name_decimal_ids(tmp_path):
+    files = {
+        "cases.jsonl": lines([{"id": 1.5, "input": "?"}]),
+        "targets.jsonl": lines([{"id": 1.5, "target": "x"}]),
+        "gold.jsonl": lines([{"case": 1.5, "content": "x"}]),
+    }
+    dataset = {"path": "cases.jsonl", "join": {"path": "targets.jsonl", "on": "id"}}
+    report = validate(write_bundle(tmp_path, dataset=dataset, gold="gold.jsonl", wrong=None, files=files))
+    assert (report.problems, report.cases) == ([], 1)
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "just text", "", "a: [", "a: 1\na: 2\n"])

@@ -4,6 +4,7 @@ import datetime
 import gzip
 import io
 import json
+import re
 import resource
 import sys
 import tracemalloc
@@ -71,6 +72,39 @@ def test_parquet_types_are_converted_to_json():
     assert found[1] == {"when": "2020-01-02T00:00:00", "price": "1.50", "raw": {"b64": "AAE="}, "list": [1, None]}
 
 
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (pa.array([0, 2**62], pa.timestamp("us")), "date value out of range"),
+        (pa.array([0, 2**30], pa.date32()), "days=1073741824"),
+        (pa.array([b"a", b"\xff"]).view(pa.string()), "'utf-8' codec can't decode"),
+    ],
+)
+def test_value_of_parquet_that_python_cannot_represent_is_reported_with_its_row(column, sentence):
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": column}), out)
+    with pytest.raises(DatasetError) as caught:
+        read("d.parquet", out.getvalue())
+    assert str(caught.value).startswith("d.parquet:2: a value of the row cannot be read: ")
+    assert sentence in str(caught.value)
+
+
+def test_two_columns_of_parquet_with_one_name_are_rejected():
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), out)
+    with pytest.raises(DatasetError, match="two columns are named 'a'"):
+        read("d.parquet", out.getvalue())
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E400"])
+def test_numbers_that_are_read_as_infinity_are_rejected(number):
+    (_, row), following = read("d.jsonl", f'{{"a": {number}}}\n{{"a": 1}}\n')
+    assert f"the number {number} is too large" in str(row)
+    assert following == (2, {"a": 1})
+    with pytest.raises(DatasetError, match="is too large"):
+        read("d.json", f'[{{"a": {number}}}]')
+
+
 def test_invalid_rows_are_reported_and_reading_continues():
     found = read(
         "d.jsonl", '{"a": 1}\n[1]\n{"a": NaN}\n{}\n{"a": "\\u0000"}\n{"a": "\\ud800"}\n{"a": "\\\\u0000"}\n{x\n'
@@ -88,6 +122,8 @@ def test_invalid_rows_are_reported_and_reading_continues():
         ("d.json", '[{"a": 1},\n {"b": 1', "d.json:2", "not JSON"),
         ("d.json", '[{"a": 1}', "d.json:1", "not closed"),
         ("d.csv", "a,a\n1,2\n", "d.csv:1", "two columns"),
+        ("d.csv", "a;b\n1;2\n", "d.csv:1", "Separate cells by commas instead of ';'"),
+        ("d.csv", "a\tb\n1\t2\n", "d.csv:1", "Separate cells by commas"),
         ("d.csv", 'a,b\n1,"2\n', "d.csv:2", "not CSV"),
         ("d.csv.gz", "a,b\n", "d.csv.gz", "not gzip"),
         ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 500)[:-9], "d.csv.gz", "incomplete"),
@@ -193,6 +229,19 @@ def test_field_is_a_column_a_template_or_a_structure_of_templates():
     )
     assert (made.id, made.input, made.choices) == ("7", "Q: Why? odd", ["A", "B"])
     assert (made.files, made.metadata) == ({"app.py": "x = 1"}, {"source": "made up"})
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        ("{{ 1e999 }}", "a number that is not finite"),
+        (r"{{ '\0' }}", "the character U+0000"),
+        ("{{ '%c' % 0xd800 }}", "half of a surrogate pair"),
+    ],
+)
+def test_rendered_values_that_no_database_stores_are_rejected(template, sentence):
+    with pytest.raises(BundleError, match=re.escape(sentence)):
+        case({"q": "x"}, target=[template])
 
 
 @pytest.mark.parametrize(

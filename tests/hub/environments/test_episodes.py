@@ -1,6 +1,7 @@
 """Episodes: reset, step, stop, state and scores."""
 
 import json
+from functools import reduce
 
 import pytest
 
@@ -130,7 +131,14 @@ async def test_reset_restarts_the_episode():
 
 
 @pytest.mark.parametrize(
-    ("state", "sentence"), [(object(), "not JSON"), (float("nan"), "not JSON"), ("x" * 2**24, "bytes")]
+    ("state", "sentence"),
+    [
+        (object(), "not JSON"),
+        (float("nan"), "not JSON"),
+        (reduce(lambda inner, _: [inner], range(5000), []), "not JSON"),
+        ("x" * 2**24, "bytes"),
+    ],
+    ids=["object", "nan", "nested-too-deeply", "too-large"],
 )
 async def test_invalid_state_is_a_harness_error(monkeypatch, state, sentence):
     class Bad(Counting):

@@ -39,6 +39,8 @@ def runs(text: str, name: str = "total", *arguments: Any) -> Any:
         ("<thinking>\na\n</thinking>ok", "ok"),
         ("so it is 41, no wait\n</think>\n42", "42"),
         ("42\n<think>and now I wonder", "42"),
+        ("```python\n# drop <think>\nx = 1\n```\nDone.", "```python\n# drop <think>\nx = 1\n```\nDone."),
+        ("```python\nx = 1\n```\n<think>Is x 1?", "```python\nx = 1\n```"),
         ("<think>a</think>x<think>b</think>y", "xy"),
         ("no tags at all", "no tags at all"),
         ("if a < think and b > c", "if a < think and b > c"),
@@ -295,6 +297,12 @@ def test_final_answer_is_the_marked_text(text: str, answer: str | None) -> None:
         ('I thought {"a": 0} but it is {"a": 1}', {"a": 1}),
         ('<think>{"a": 0}</think>{"a": 1}', {"a": 1}),
         ("42", 42),
+        ('[see below] {"a": 1}', {"a": 1}),
+        ('For x in [0, 1), it is {"a": 1}', {"a": 1}),
+        ('f(x) = {x, if x > 0} gives {"a": 1}', {"a": 1}),
+        ('\\[\n{"a": 1}\n\\]', {"a": 1}),
+        ('First {"a": {"b": 1},} was invalid, so {"a": 1}.', {"a": 1}),
+        ('```json\n{"a": [1, 2\n```\nI mean {"a": 1}', {"a": 1}),
     ],
 )
 def test_json_is_found(text: str, value: Any) -> None:
@@ -303,6 +311,24 @@ def test_json_is_found(text: str, value: Any) -> None:
 
 @pytest.mark.parametrize("text", ["", "no", "{'a': 1}", '{"a": NaN}', '{"a": ', "[" * 100_000])
 def test_text_without_json_is_an_error(text: str) -> None:
+    with pytest.raises(NoJSON):
+        json_value(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1}, {"a": 2}, {"a',
+        '{"items": [1, 2], "more": ',
+        '{"data": {"a": 1}, }',
+        '```json\n{"data": {"a": 1}, // comment\n"b": 2}\n```',
+        '```json\n[{"a": 1}, {"a": 2}\n```\nDone.',
+        "{'data': {\"a\": 1}}",
+        '{data: {"a": 1}}',
+        '[1, 2, {"a": 1}',
+    ],
+)
+def test_parts_of_truncated_or_invalid_json_are_not_the_answer(text: str) -> None:
     with pytest.raises(NoJSON):
         json_value(text)
 

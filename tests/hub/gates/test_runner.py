@@ -1,5 +1,6 @@
 """Gates: each finds its kind of mistake, and reports `not_run` if it has nothing to check."""
 
+import base64
 import json
 
 import pytest
@@ -49,8 +50,12 @@ def test_passing_wrong_answer_is_reported_with_its_explanation(tmp_path):
 
 
 def test_passing_empty_answer_fails_the_empty_gate(tmp_path):
-    rows = [*ROWS, {"country": "Nowhere", "capital": ""}]
-    _, found = run(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}))
+    rows = [*ROWS, {"country": "Nowhere", "capital": "-"}]
+    rule = {"type": "regex", "pattern": "(?s)^$|.+", "target": None}
+    scoring = {
+        "rules": [{**rule, "when": "{{ capital == '-' }}"}, {"type": "exact_match", "when": "{{ capital != '-' }}"}]
+    }
+    _, found = run(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, scoring=scoring))
     assert [failure["case"] for failure in found["empty"]["failures"]] == ["Nowhere"]
 
 
@@ -82,8 +87,10 @@ def test_case_without_a_first_message_fails(tmp_path):
     assert "without a message" in found["renders"]["failures"][0]["message"]
 
 
-def test_file_with_the_answer_fails_the_sealed_gate(tmp_path):
-    rows = [{"country": "France", "capital": "Paris, on the river Seine", "note": "It is Paris, on the river Seine."}]
+@pytest.mark.parametrize("encode", [str, lambda text: {"b64": base64.b64encode(text.encode()).decode()}])
+def test_file_with_the_answer_fails_the_sealed_gate(tmp_path, encode):
+    note = encode("It is Paris, on the river Seine.")
+    rows = [{"country": "France", "capital": "Paris, on the river Seine", "note": note}]
     fields = {"id": "country", "input": "country", "target": "capital", "files": {"notes.txt": "{{ note }}"}}
     folder = write_bundle(
         tmp_path, files={"cases.jsonl": lines(rows)}, dataset={"path": "cases.jsonl", "fields": fields}, wrong=None

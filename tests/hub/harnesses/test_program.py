@@ -135,9 +135,31 @@ assert text.rstrip().endswith("data: [DONE]") and events[-1]["choices"][0]["fini
     assert (step.info["exit_code"], step.reward) == (0, 1.0), step.info
 
 
-async def test_program_that_ends_at_once_is_an_error_of_the_environment() -> None:
-    with pytest.raises(HarnessError, match=r"agent/main.py ended before its first request.*'exit_code': 3.*why"):
-        await play("print('why'); raise SystemExit(3)").reset()
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (
+            "print('why'); raise SystemExit(3)",
+            "agent/main.py ended with exit code 3 before its first valid request to the model: why",
+        ),
+        (
+            "import time; time.sleep(60)",
+            "agent/main.py made no valid request to the model before the limit tool_seconds was reached.",
+        ),
+    ],
+)
+async def test_program_without_a_request_is_an_error_of_the_environment(program: str, message: str) -> None:
+    with pytest.raises(HarnessError) as raised:
+        await play(program, tool_seconds=2).reset()
+    assert str(raised.value) == message
+
+
+async def test_program_is_ended_by_the_time_of_the_episode() -> None:
+    playing = play("ask([{'role': 'user', 'content': 'x'}])\nwhile True: pass")
+    await playing.reset()
+    playing.state["harness"]["world"]["ends_at"] = 0
+    step = await playing.step(said("a"))
+    assert (step.truncated, step.info) == (True, {"limit": "episode_s"})
 
 
 @pytest.mark.exhaustive

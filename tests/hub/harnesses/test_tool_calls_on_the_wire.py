@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hub.common.storable import storable
 from hub.harnesses.steps.tool_calls import (
     CallResult,
     ParsedCall,
@@ -49,7 +50,7 @@ def test_malformed_tool_calls_never_raise(value):
 
 
 @pytest.mark.parametrize(
-    ("raw", "arguments"), [("", {}), (None, {}), ("{}", {}), ({"a": 1}, {"a": 1}), ('{"a":1}', {"a": 1})]
+    ("raw", "arguments"), [("", {}), (None, {}), ("null", {}), ("{}", {}), ({"a": 1}, {"a": 1}), ('{"a":1}', {"a": 1})]
 )
 def test_arguments_may_be_text_object_or_missing(raw, arguments):
     read = native_calls({"tool_calls": [{"id": "x", "function": {"name": "f", "arguments": raw}}]})[0]
@@ -109,6 +110,8 @@ def test_calls_within_reasoning_are_ignored():
         ('```tool_call\n{"name": "a"}\n', "not closed"),
         ('```tool_call\n{"name": "a"}', "not closed"),
         ('```tool_call {"name": "a"}```', "on the lines between"),
+        (block({"name": "a", "parameters": {"x": 1}}), 'under "arguments"'),
+        (block({"name": "a", "x": 1}), 'under "arguments"'),
         (block({"name": "a"}) + "\n" + block("{"), "block 2"),
     ],
 )
@@ -129,6 +132,15 @@ def test_example_in_the_protocol_description_can_be_parsed():
     )
     assert '"name": "f"' in description
     assert text_calls(description)[0][0].name == "the_tool"
+
+
+@pytest.mark.parametrize("arguments", [[1], "all", '"{}"', float("nan"), {"x": float("inf")}, "a\0b", {"x": "\ud800"}])
+def test_unreadable_arguments_stay_unreadable_in_a_native_transcript(arguments):
+    native = as_native([{"role": "assistant", "content": block({"name": "f", "arguments": arguments})}])
+    again = native_calls(native[0])[0]
+    assert again.name == "f"
+    assert again.problem
+    assert storable(native[0]["tool_calls"][0]["function"]["arguments"]) == again.written
 
 
 @given(st.lists(st.tuples(st.sampled_from("fg"), st.text(max_size=40)), min_size=1, max_size=3))

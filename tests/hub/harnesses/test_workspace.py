@@ -25,7 +25,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.docker_api import GROUP_LABEL, OWNER_LABEL
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from sandbox.workspaces.shared import get_workspaces
-from tests.hub.playing import environment, episode
+from tests.hub.playing import contents, environment, episode
 from tests.sandbox import containers
 from tests.services import unavailable
 
@@ -135,6 +135,7 @@ async def test_episode_ends_when_its_time_is_over_and_is_scored(image: str) -> N
     playing.state["harness"]["world"]["ends_at"] = 0
     step = await playing.step(calls(("bash", {"command": "echo 0 > answer"})))
     assert (step.truncated, step.info, step.reward) == (True, {"limit": "episode_s"}, 1.0)
+    assert contents(step.observation.messages) == ["not called: the episode's limit episode_s is reached"]
 
 
 # ---- scoring ---------------------------------------------------------------------------------------------------------
@@ -200,6 +201,7 @@ grep -q secret /tmp/out && echo 1 > "$REWARD" || echo 0.25 > "$REWARD"
     [
         (b'echo \'{"reward": 0.5, "reason": "half"}\' > "$REWARD"', 0.5, "half"),
         (b"exit 0", None, "tests/test.sh wrote no reward.json; it ended with exit code 0."),
+        (b"echo 1 >&2; false", None, "tests/test.sh wrote no reward.json; it ended with exit code 1: 1"),
         (b'echo NaN > "$REWARD"', None, "The reward in reward.json is nan; it must be from 0 to 1."),
         (b"sleep 60", 0.0, "tests/test.sh did not end within 2 seconds."),
     ],
@@ -210,6 +212,15 @@ async def test_reward_file_decides_and_a_missing_one_is_unscored(
     step = await finish(image, "true", script, {"reward": "reward.json", "timeout_s": 2})
     assert step.score is not None
     assert (step.score.value, step.score.rules[0].reason) == (value, reason)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("script", [b"#!/bin/sh\nexit 0\n", b"exit 0\n"], ids=["executed", "run-by-sh"])
+async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
+    path = "tests/it's $HOME/a `b` ü.sh"
+    playing = play(image, rule={"path": path}, files={path: script.decode()})
+    await playing.reset()
+    assert (await playing.step(DONE)).reward == 1.0
 
 
 @pytest.mark.docker
@@ -225,10 +236,22 @@ async def test_script_gets_the_files_of_its_folder(image: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1", 1.0), ('{"reward": 0}', 0.0), ("2", None), ("-0.1", None), ("true", None), ("x", None)]
+    ("text", "value"),
+    [
+        ("1", 1.0),
+        ('{"reward": 0}', 0.0),
+        ("2", None),
+        ("-0.1", None),
+        ("true", None),
+        ("x", None),
+        ("9" * 4000, None),
+        pytest.param("[" * 60_000, None, id="deep"),
+    ],
 )
 def test_reward_must_be_a_number_from_0_to_1(text: str, value: float | None) -> None:
-    assert read_reward(text, "reward.json").value == value
+    verdict = read_reward(text, "reward.json")
+    assert verdict.value == value
+    assert len(verdict.reason) < 200
 
 
 # ---- manifests -------------------------------------------------------------------------------------------------------

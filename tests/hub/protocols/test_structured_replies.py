@@ -201,6 +201,12 @@ async def test_mark_outside_the_scale_is_requested_again() -> None:
     assert "correct.score" in judges.requests[1][1][-1]["content"]
 
 
+async def test_boolean_is_no_mark() -> None:
+    judges = Judges(marks(True, 5), marks(4, 5))
+    assert (await judged(judges)).value == 1.0
+    assert "correct.score: must be a number, not a boolean (found true)" in judges.requests[1][1][-1]["content"]
+
+
 async def test_two_replies_without_marks_leave_the_response_unscored() -> None:
     verdict = await judged(Judges("no", "no"))
     assert verdict.value is None

@@ -25,6 +25,14 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("keywords:frequency", {"keyword": "the", "frequency": 3, "relation": "less than"}, ["the THE"], [ENGLISH]),
     ("keywords:forbidden_words", {"forbidden_words": ["sea", "bad"]}, ["season of badgers"], ["The Sea!", "(bad)"]),
     ("keywords:forbidden_words", {"forbidden_words": ["a+b"]}, ["aab"], ["so a+b holds"]),
+    ("keywords:forbidden_words", {"forbidden_words": ["C++", "don't"]}, ["C and do"], ["C++ is", "I don’t"]),
+    ("keywords:forbidden_words", {"forbidden_words": ["猫", "new york"]}, ["犬"], ["我喜欢猫和狗", "New\nYork"]),
+    (
+        "keywords:forbidden_words",
+        {"forbidden_words": ["café", "very"]},
+        ["every", "very_big"],
+        ["cafe\u0301", "_very_"],
+    ),
     ("keywords:letter_frequency", {"letter": "E", "let_frequency": 2}, ["eE", "here"], ["her"]),
     (
         "keywords:letter_frequency",
@@ -55,11 +63,24 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("length_constraints:number_characters", {"num_characters": 5}, [" abcde \n"], ["abcdef"]),
     ("length_constraints:number_lines", {"num_lines": 2}, ["a\n\nb\n"], ["a", "a\nb\nc"]),
     ("length_constraints:sentence_words", {"max_words": 3}, ["One two three. Four."], ["One. Two three four five."]),
+    (
+        "length_constraints:sentence_words",
+        {"max_words": 3},
+        ["# A b c\n\nD e f.\n- G h i\n- J k l"],
+        ["One two\nthree four"],
+    ),
     ("detectable_content:number_placeholders", {"num_placeholders": 2}, ["[name] of [place]"], ["[name]", "[a [b"]),
+    (
+        "detectable_content:number_placeholders",
+        {"num_placeholders": 1},
+        ["- [Your Name]", "[___]"],
+        ["[a link](http://x)", "- [ ] do\n- [x] done", "[]", "as in [1]"],
+    ),
     ("detectable_content:postscript", {"postscript_marker": "P.S."}, ["Bye.\nP.S. More."], ["Bye.", "PS more"]),
     ("detectable_content:postscript", {"postscript_marker": "P.P.S"}, ["Bye.\nP.P.S more"], ["P.S. more"]),
     ("detectable_content:postscript", {"postscript_marker": "NB:"}, ["Bye.\nnb: more"], ["Bye."]),
     ("detectable_format:number_bullet_lists", {"num_bullets": 2}, ["* a\n* b", "x\n- a\n  - b"], ["* a", "**a**\n* b"]),
+    ("detectable_format:number_bullet_lists", {"num_bullets": 1}, ["x\n\n---\n* a", "* * *\n*A*\n- a"], ["-5\n---"]),
     ("detectable_format:constrained_response", {}, ["Well. My answer is maybe."], ["yes", "My answer is Yes."]),
     ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, ["*a* *b*", "**a** *b*"], ["*a*", "* *"]),
     (
@@ -82,6 +103,7 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ),
     ("detectable_format:title", {}, ["<<Rivers>>\ntext", "# <<A > B>>"], ["Rivers", "<<>>", "<< >>", ">>a<<"]),
     ("detectable_format:numbered_list", {"num_items": 2}, ["1. a\n2. b", "1) a\n\n2) b"], ["1. a", "1.5 a\n2.5 b"]),
+    ("detectable_format:numbered_list", {"num_items": 2}, ["**1. A**\nx\n**2. B**\ny"], ["**A**"]),
     (
         "detectable_format:table",
         {"columns": ["Name", "Age"], "min_rows": 2},
@@ -94,9 +116,11 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ["Do:\n```python\nx = 1\n```"],
         ["x = 1", "```\nx\n```", "```js\nx\n```"],
     ),
+    ("detectable_format:code_block", {"language": "markdown"}, ["```markdown\n# x\n```"], ["```\n# x\n```"]),
     ("combination:two_responses", {}, ["a\n******\nb"], ["a", "a******a", "a******b******c", "a******  ******b"]),
     ("combination:repeat_prompt", {"prompt_to_repeat": "Say hi."}, ["say hi.\nHi!"], ["Hi!", "Sure: Say hi."]),
     ("startend:start_checker", {"start_phrase": "Well,"}, ["well, yes", '"Well, yes"'], ["Oh well, yes"]),
+    ("startend:start_checker", {"start_phrase": "Yes"}, ["Yes, all", "“Yes”"], ["Yesterday"]),
     ("startend:end_checker", {"end_phrase": "The end."}, ["It was. THE END.", '"... the end."'], ["The end. Bye"]),
     ("startend:quotation", {}, ['"all of it"', ' "a" and "b" '], ['"', 'some "of" it', "“curly”"]),
     ("change_case:capital_word_frequency", {"capital_frequency": 2}, ["A BIG one", "NASA-like UN I"], ["One BIG"]),
@@ -113,7 +137,7 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         [ENGLISH, "ONE SMALL lAPSE", "42", GERMAN.upper()],
     ),
     ("change_case:english_lowercase", {}, [ENGLISH, "* red\n* green"], ["One", "42", GERMAN.lower()]),
-    ("punctuation:no_comma", {}, ["a; b"], ["a, b"]),
+    ("punctuation:no_comma", {}, ["a; b"], ["a, b", "你好，世界", "你好、世界", "مرحبا، عالم"]),
     ("punctuation:forbidden_marks", {"marks": "!?"}, ["a."], ["a!", "what?"]),
 ]
 
@@ -150,6 +174,8 @@ def test_all_25_kinds_of_ifeval_are_known() -> None:
         ("No. Never!", 2),
         ("Wait... what?! Yes.", 3),
         ("没有。是的！真的吗？", 3),
+        ("यह अच्छा है। वह बुरा है।", 2),
+        ("هل أنت بخير؟ نعم.", 2),
         ("no mark at all", 1),
         ("... !!!", 0),
     ],
@@ -323,3 +349,18 @@ async def test_null_kwargs_of_table_rows_are_ignored() -> None:
 def test_invalid_instructions_are_rejected(ids: Any, kwargs: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         InstructionsOptions.model_validate({"ids": ids, "kwargs": kwargs})
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "text", "followed"),
+    [
+        ("keywords:forbidden_words", {"forbidden_words": ["don't"]}, "I don’t", True),
+        ("detectable_format:number_bullet_lists", {"num_bullets": 2}, "---\n* a", True),
+        ("punctuation:no_comma", {}, "你好，世界", True),
+        ("punctuation:no_comma", {}, "a, b", False),
+    ],
+)
+def test_checks_of_ifeval_do_not_know_other_typography(
+    name: str, kwargs: dict[str, Any], text: str, followed: bool
+) -> None:
+    assert bool(ifeval.AS_IN_IFEVAL[name].model_validate(kwargs).problem(text)) is not followed

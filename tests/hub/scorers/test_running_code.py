@@ -247,6 +247,16 @@ async def test_outputs_are_compared_by_lines_tokens_or_floats(
     assert verdict.value == float(right), verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("end", "value"), [("exit()", 1.0), ("quit(0)", 1.0), ("def end():\n    exit()\n\nend()", 1.0), ("exit(1)", 0.0)]
+)
+async def test_program_may_end_itself_after_the_right_output(end: str, value: float, sandbox_pool: Any) -> None:
+    text = f"```python\nprint(2)\n{end}\nprint(3)\n```"
+    verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "2"}])
+    assert verdict.value == value, verdict.reason
+    assert "NameError" not in verdict.reason
+
+
 async def test_program_that_raises_after_the_right_output_fails(sandbox_pool: Any) -> None:
     text = "```python\nprint(2)\nraise SystemError('no')\n```"
     verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "2"}])

@@ -25,12 +25,29 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("  XLIX \n", {}),
         ("Forty-nine is forty and nine.\n\nAnswer: XLIX", {}),
         ("\\boxed{XLIX}", {}),
+        ("**XLIX**.", {}),
+        ("Yes.", {"target": "Yes."}),
         ("<think>LI?</think>XLIX", {}),
         ("xlix", {"ignore_case": True}),
         ("X-L-I-X", {"target": "X, L, I, X", "ignore_punctuation": True}),
         ("Lake\u00a0 Constance", {"target": ["Bodensee", "Lake Constance"]}),
         ("cafe\u0301", {"target": "café"}),
         ("49", {"target": 49}),
+        ("King’s College", {"target": "King's College"}),
+        ("“Yes,” he said", {"target": '"Yes," he said'}),
+        ("twenty\u2011one", {"target": "twenty-one"}),
+        ("1914–1918", {"target": "1914-1918"}),
+        ("\u22125", {"target": "-5"}),
+        ("\u200bXLIX", {}),
+        ("\ufeffXLIX\r\n", {"extract": "whole"}),
+        ("«XLIX»", {}),
+        ("„XLIX“", {}),
+        ("5²", {"target": "5^2"}),
+        ("10⁻³", {"target": "10^-3"}),
+        ("9 m2", {"target": "9 m²"}),
+        ("H₂O", {"target": "H2O"}),
+        ("-5!", {"target": "-5", "ignore_punctuation": True}),
+        ("1914, 1918", {"target": "1914-1918", "ignore_punctuation": True}),
     ],
 )
 async def test_exact_match_passes_equal_answers(text: str, options: dict[str, Any]) -> None:
@@ -45,18 +62,24 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("IL", {}),
         ("XLIX or IL", {}),
         ("Answer: XLIX", {"extract": "whole"}),
+        ("**XLIX**.", {"extract": "whole"}),
         ("<think>XLIX</think>", {}),
+        ("5²", {"target": "52"}),
+        ("-5", {"target": "5", "ignore_punctuation": True}),
+        ("5", {"target": "-5", "ignore_punctuation": True}),
+        ("!", {"target": "?", "ignore_punctuation": True}),
+        ("", {"target": "?", "ignore_punctuation": True}),
     ],
 )
 async def test_exact_match_fails_different_answers(text: str, options: dict[str, Any]) -> None:
     verdict = await judge("exact_match", text, case={"target": "XLIX"}, **options)
     assert verdict.value == 0.0
-    assert "Expected 'XLIX', found" in verdict.reason
+    assert f"Expected {options.get('target', 'XLIX')!r}, found" in verdict.reason
 
 
-@pytest.mark.parametrize("target", [None, []])
+@pytest.mark.parametrize("target", [None, [], "", ["XLIX", " "]])
 def test_exact_match_without_target_is_rejected(target: Any) -> None:
-    with pytest.raises(ValueError, match="there is no target"):
+    with pytest.raises(ValueError, match="a target is missing or empty"):
         SCORERS["exact_match"].Options.model_validate({"target": target})
 
 
@@ -72,6 +95,7 @@ def test_exact_match_without_target_is_rejected(target: Any) -> None:
         ("all", "No heat crosses a vacuum.", 1.0),
         ("all", "No heat.", 0.0),
         ("any", "<think>heat</think>A bottle.", 0.0),
+        ("any", "A vac\u00aduum.", 1.0),
     ],
 )
 async def test_includes_looks_for_any_or_all_targets(match: str, text: str, value: float) -> None:
@@ -108,6 +132,7 @@ def test_includes_rejects_empty_target(target: Any) -> None:
         ("order 18 of 20", {"pattern": r"order (\d+)", "target": 17}, 0.0),
         ("order 18 of 20", {"pattern": r"order \d+ of (?P<all>\d+)", "target": 20, "group": "all"}, 1.0),
         ("<think>2026-03-16</think>Monday", {"pattern": r"\d{4}"}, 0.0),
+        ("It was\r\nAnswer: 17\r\nsurely", {"pattern": r"(?m)^Answer: (\d+)$", "target": 17}, 1.0),
     ],
 )
 async def test_regex_passes_if_the_pattern_matches(text: str, options: dict[str, Any], value: float) -> None:
@@ -120,8 +145,13 @@ async def test_regex_timeout_leaves_the_answer_unscored(monkeypatch: pytest.Monk
     assert (verdict.value, "took more than" in verdict.reason) == (None, True)
 
 
-async def test_missing_regex_group_leaves_the_answer_unscored() -> None:
-    assert (await judge("regex", "abc", pattern="b", target="b", group=2)).value is None
+@pytest.mark.parametrize(
+    "options", [{"pattern": "b"}, {"pattern": "(b)", "group": 2}, {"pattern": "(?P<a>b)", "group": "b"}]
+)
+def test_regex_without_the_group_of_its_target_is_rejected(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the pattern has no group"):
+        SCORERS["regex"].Options.model_validate({**options, "target": "b"})
+    SCORERS["regex"].Options.model_validate(options)
 
 
 def test_invalid_regex_is_rejected() -> None:

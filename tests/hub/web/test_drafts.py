@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
@@ -22,6 +22,7 @@ from tests.hub.archives import packed
 from tests.hub.bundle_files import lines, write_bundle
 from tests.hub.web.test_upload import send, zipped
 from tests.members import member
+from tests.site.teams.world import stored_team
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
@@ -89,6 +90,19 @@ def test_corrected_draft_is_stored_as_a_version_and_deleted(client: Client, addr
     assert (environment.owner, environment.visibility) == (curator, Environment.Visibility.PRIVATE)
     assert not UploadDraft.objects.exists()
     assert EnvironmentVersion.objects.get().gate_request.tries == 0
+
+
+def test_draft_of_a_team_that_its_owner_has_left_is_kept_and_not_stored(
+    client: Client, address: str, curator: User
+) -> None:
+    UploadDraft.objects.update(team=stored_team("vision", curator))
+    edit(client, address, "wrong.jsonl", WRONG)
+    curator.groups.remove(Group.objects.get(name="Group vision"))
+    answer = edit(client, address, "cases.jsonl", GOOD_ROWS)
+    assert answer.status_code == 302
+    page = text(client.get(answer["Location"]))
+    assert "the bundle cannot be stored: You are in no team &#x27;vision&#x27;" in page
+    assert stored_text("cases.jsonl") == GOOD_ROWS and not Environment.objects.exists()
 
 
 def test_opening_another_file_keeps_the_text_of_this_one(client: Client, address: str) -> None:

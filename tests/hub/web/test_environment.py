@@ -8,7 +8,7 @@ from django.test import Client
 
 from hub.bundles.changes import version_changes
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
-from hub.services import import_bundle
+from hub.services import import_bundle, set_certificate
 from hub.web.reading.markdown import markdown_html
 from hub.web.reading.transcripts import code_html
 from tests.factories import stored_version
@@ -198,9 +198,12 @@ def test_changed_prompt_changes_every_case(capitals: EnvironmentVersion, tmp_pat
 def test_older_version_links_to_the_latest(
     client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
 ) -> None:
-    import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
+    newer = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
+    assert "becomes the latest when it has passed its gates" in page(client, "/hub/capitals/2.0.0/")
+    set_certificate(version=newer, certificate={"digest": newer.digest, "gates": []})
     EnvironmentVersion.objects.filter(version="1.0.0").update(deprecated="Use 2.0.0.")
     shown = page(client, "/hub/capitals/1.0.0/")
+    assert "becomes the latest" not in shown
     assert "the latest is" in shown and "Use 2.0.0." in shown
     assert "the latest is" not in page(client, "/hub/capitals/")
 
@@ -218,7 +221,7 @@ def test_curator_publishes_certified_version_from_its_page(client: Client, capit
     client.force_login(member("Curator"))
     shown = page(client, "/hub/capitals/")
     assert "/publish/" not in shown and "<button disabled" in shown
-    assert "capitals cannot be published: its gates have not been run." in shown
+    assert "capitals@1.0.0 cannot be published: its gates have not been run." in shown
     refused = client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
     assert "its gates have not been run" in refused
     gates = [{"name": "gold", "what": "", "status": "failed", "checked": 3, "failed": 1, "note": ""}]

@@ -16,7 +16,8 @@ from preferences.exporters import FORMATS, ExportError, export_preferences
 from preferences.insight.agreement import compute_agreement
 from preferences.insight.ranking import compute_rankings
 from preferences.models import Preference
-from preferences.selectors import current_preferences
+from preferences.selectors import current_preferences, filter_preferences
+from tests.factories import accepted_defect
 from tests.preferences.exporters.test_exports import exported, record, responses
 
 pytestmark = pytest.mark.django_db
@@ -64,6 +65,15 @@ def test_open_defect_exports_neither_verdict(tmp_path: Path, disputed: CaseDefec
         export_preferences(current_preferences(), tmp_path / "out", format=format)
 
 
+@pytest.mark.parametrize("filters", [{"source": "execution"}, {"verdict": "first"}])
+def test_open_defect_applies_if_filters_leave_out_the_report(
+    tmp_path: Path, disputed: CaseDefect, filters: dict[str, Any]
+) -> None:
+    rows = filter_preferences(current_preferences(), **filters)
+    with pytest.raises(ExportError, match="open defect report"):
+        export_preferences(rows, tmp_path / "out", format="trl")
+
+
 def test_accepted_defect_leaves_out_execution_verdicts_of_all_pairs_of_case(tmp_path: Path) -> None:
     first, second = responses("passing", "failing", statuses="pf")
     record(first, second, "first", by="execution")
@@ -86,6 +96,19 @@ def test_verdict_of_judge_that_saw_wrong_tests_is_not_exported(tmp_path: Path) -
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
     assert report["dropped"] == {"rests on tests that were found wrong": 1}
+
+
+def test_attention_check_on_wrong_tests_does_not_count(tmp_path: Path) -> None:
+    for number in range(3):
+        first, second = responses(f"a{number}", f"b{number}", statuses="pf")
+        defect = accepted_defect(first.case, hours_ago=1)
+        record(first, second, "second", by="ann", disputes_tests=True, defect=defect, check_result="failed")
+    rows, _ = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["b0", "b1", "b2"]
+    assert [(row.checks, row.checks_failed) for row in compute_agreement(current_preferences()).reviewers] == [(0, 0)]
+    assert [
+        [model.wins for model in ranking.models] for ranking in compute_rankings(current_preferences()).values()
+    ] == [[1.0, 0.0]] * 3
 
 
 def test_rest_and_pages_show_defect_status(disputed: CaseDefect, client: Client) -> None:

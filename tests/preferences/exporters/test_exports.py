@@ -232,6 +232,17 @@ def test_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, forma
         exported(tmp_path, format)
 
 
+def test_images_are_exported_as_messages_and_not_dropped_from_texts(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    shown = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]
+    record(*responses("a cat", "a dog", openings=[shown, shown]))
+    rows, _ = exported(tmp_path, "trl-conversational")
+    assert [row["prompt"] for row in rows] == [shown]
+    for format in ("trl", "kto"):
+        with pytest.raises(ExportError, match="images or other parts"):
+            exported(tmp_path, format)
+
+
 def test_tools_column_lists_offered_tools(tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "media"
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
@@ -406,7 +417,7 @@ def test_filters_narrow_what_is_exported() -> None:
         ([[], []], "does not end with a user's message"),
     ],
 )
-@pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo", "kto"])
 def test_pair_without_user_message_in_prompt_is_left_out(tmp_path: Path, format: str, openings: Any, why: str) -> None:
     record(*responses("one", "two", openings=openings))
     with pytest.raises(ExportError, match=why):

@@ -13,6 +13,7 @@ from preferences.evidence import evidence_of
 from preferences.insight.agreement import Agreement, compute_agreement
 from preferences.insight.agreement_statistics import Figure
 from preferences.insight.ranking import compute_rankings
+from preferences.insight.verdicts import load_verdicts
 from preferences.models import Preference
 from preferences.selectors import current_preferences
 from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
@@ -30,7 +31,14 @@ def pairs_of(*outcomes: str, texts: Sequence[tuple[str, str]] = ()) -> list[tupl
     for i, case in enumerate(Case.objects.order_by("position")):
         said = texts[i] if texts else ("an answer", "another")
         first, second = (
-            stored_response(run, case, WORDS[outcomes[i][side]], model=label, text=said[side])
+            stored_response(
+                run,
+                case,
+                WORDS[outcomes[i][side]],
+                model=label,
+                text=said[side],
+                messages=[{"role": "user", "content": "?"}, {"role": "assistant", "content": said[side]}],
+            )
             for side, label in enumerate(("alpha", "beta"))
         )
         made.append((first, second))
@@ -189,6 +197,14 @@ def test_length_correlation_uses_decisive_verdicts() -> None:
         judged(pair, verdict)
     # differences 2, -1, 1, 0 against 1, 0, 0, 1: sum of products 1, squares 5 and 1
     assert worth("length") == (pytest.approx(1 / math.sqrt(5)), 4)
+
+
+def test_length_correlation_counts_answers_in_files(settings: Any) -> None:
+    settings.LARGE_TRANSCRIPT_BYTES = 200
+    pairs = pairs_of("ff", "ff", "ff", texts=[("a" * 5000, "a"), ("a", "a" * 300), ("a", "a" * 400)])
+    for pair in pairs:
+        judged(pair, "first")
+    assert [row.length_difference for row in load_verdicts(current_preferences())] == [-399, -299, 4999]
 
 
 def test_acceptance_of_shown_and_hidden_suggestions() -> None:

@@ -74,6 +74,13 @@ def test_calibration_error_is_the_weighted_distance() -> None:
     assert calibration_error([]) is None
 
 
+def test_interval_contains_the_value_of_a_figure_that_is_biased_upwards() -> None:
+    right = {0.55: 11, 0.75: 15, 0.95: 19}  # of 20: calibrated exactly, as hardly any resample is
+    found = figure([[(confidence, i < n)] for confidence, n in right.items() for i in range(20)], calibration_error)
+    assert found.value == pytest.approx(0) and found.low == found.value
+    assert found.high is not None and found.high > 0.1
+
+
 def test_confidence_of_one_belongs_to_the_last_bin() -> None:
     assert [(item.confidence, item.n) for item in calibration([(1.0, True), (0.9, True), (0.89, True)])] == [
         (0.89, 1),

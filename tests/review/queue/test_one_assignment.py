@@ -157,3 +157,17 @@ def test_draft_after_lapsed_lease_is_saved_and_reopens_free_assignment(ann: User
     assert (answer.status_code, held()) == (409, [second.pk])  # an open window does not claim the pair of another
     mine.refresh_from_db()
     assert mine.draft["critique"] == "Still more"
+
+
+def test_pair_of_a_deleted_reviewer_returns_to_the_queue(ann: User) -> None:
+    decided, held = waiting_pairs(2)
+    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    assignments.claim_next_pair(ann)
+    ann.delete()
+    assert list(Pair.objects.filter(pk__in=[decided.pk, held.pk]).order_by("pk").values_list("free", flat=True)) == [
+        0,
+        1,
+    ]
+    taken = assignments.claim_next_pair(reviewer("bob"))
+    assert taken is not None
+    assert taken.pair == held

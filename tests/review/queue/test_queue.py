@@ -1,11 +1,12 @@
 """Tests of assignments: order of pairs, lapsed leases, and stored decisions."""
 
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from hub.models import CaseDefect
@@ -14,13 +15,13 @@ from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review import decisions
 from review.decisions import Decision
-from review.errors import InvalidDecision
+from review.errors import AlreadyDecided, InvalidDecision
 from review.issues import MarkedIssue
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from review.queue.assignments import AssignmentLost
-from review.queue.backlog import first_waiting_pair
+from review.queue.backlog import lock_first_pair
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -100,33 +101,110 @@ def test_reviewer_who_loses_many_races_still_gets_a_pair(monkeypatch: pytest.Mon
     waiting_pairs(40)
     others = [reviewer(f"r{i}") for i in range(30)]
 
-    def lose_to_another(user: Any, *, run: int | None = None, among: int = 1) -> Pair | None:
-        pair = first_waiting_pair(user, run=run, among=among)
+    def lose_to_another(user: Any, **options: Any) -> Pair | None:
         if others:
-            assert pair is not None
-            assignments.claim_pair(pair, others.pop())
-        return pair
+            assignments.claim_next_pair(others.pop())
+            return None
+        return lock_first_pair(user, **options)
 
-    monkeypatch.setattr(assignments, "first_waiting_pair", lose_to_another)
-    assert assignments.claim_next_pair(reviewer("late")) is not None
+    late = reviewer("late")
+    monkeypatch.setattr(assignments, "lock_first_pair", lose_to_another)
+    assert assignments.claim_next_pair(late) is not None
     assert not others
 
 
-def test_reviewers_who_claim_at_the_same_moment_try_different_pairs() -> None:
-    pairs = waiting_pairs(5)
+@pytest.mark.django_db(transaction=True)
+def test_reviewer_gets_next_pair_while_another_claims_the_first() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite does not lock rows")
+    pairs = waiting_pairs(2)
+    ann, bob = reviewer("ann"), reviewer("bob")
+    taken: list[Assignment | None] = []
+
+    def take() -> None:
+        try:
+            taken.append(assignments.claim_next_pair(bob))
+        finally:
+            connections.close_all()
+
+    with transaction.atomic():
+        mine = assignments.claim_next_pair(ann)
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join(timeout=30)  # it ends before the transaction of the first reviewer does
+        assert [assignment and assignment.pair for assignment in taken] == [pairs[1]]
+    assert mine is not None
+    assert mine.pair == pairs[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reviewers_who_exchange_their_pairs_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite does not lock rows")
+    first, second = waiting_pairs(2, overlap=2)
+    ann, bob = reviewer("ann"), reviewer("bob")
+    assignments.claim_pair(first, ann)
+    assignments.claim_pair(second, bob)
+    both_hold_their_locks = threading.Barrier(2)
+    release = assignments.release_open_assignment
+
+    def release_late(user: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both_hold_their_locks.wait(2)
+        release(user)
+
+    monkeypatch.setattr(assignments, "release_open_assignment", release_late)
+    errors: list[Exception] = []
+
+    def exchange(user: Any, pair: Pair) -> None:
+        try:
+            assignments.claim_pair(pair, user)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=exchange, args=pair) for pair in ((ann, second), (bob, first))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_time_of_a_decision_does_not_include_the_time_before_the_assignment_was_reopened() -> None:
+    (pair,) = waiting_pairs(1)
     ann = reviewer("ann")
-    assert {first_waiting_pair(ann) for _ in range(20)} == {pairs[0]}
-    tried = {pair for _ in range(200) if (pair := first_waiting_pair(ann, among=3)) is not None}
-    assert tried == set(pairs[:3])
+    mine = assignments.claim_pair(pair, ann)
+    lapse(mine)
+    Assignment.objects.update(started_at=timezone.now() - timedelta(days=1))
+    assignments.release_lapsed_assignments()
+    decisions.decide(assignment=assignments.claim_pair(pair, ann), decision=Decision(verdict="tie"))
+    seconds = Preference.objects.get().seconds
+    assert seconds is not None
+    assert seconds < 60
 
 
-def test_decision_sent_twice_is_stored_once() -> None:
+def test_decision_sent_twice_is_stored_once_and_another_one_is_refused() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
-    first = decisions.decide(assignment=mine, decision=Decision(verdict="first", fields={"critique": "Shorter."}))
-    assert decisions.decide(assignment=mine, decision=Decision(verdict="second")) == first
+    decision = Decision(verdict="first", fields={"critique": "A is shorter. "})
+    first = decisions.decide(assignment=mine, decision=decision)
+    assert decisions.decide(assignment=mine, decision=decision) == first
     assert Preference.objects.count() == 1
-    assert (first.verdict, first.critique, first.source) == ("first", "Shorter.", "human")
+    assert (first.verdict, first.critique, first.source) == ("first", "⟦first⟧ is shorter.", "human")
+
+
+@pytest.mark.parametrize(
+    "other", [Decision(verdict="second"), Decision(verdict="first", fields={"critique": "On reflection, B is wrong."})]
+)
+def test_another_decision_without_undo_is_rejected(other: Decision) -> None:
+    waiting_pairs(1)
+    mine = assignments.claim_next_pair(reviewer())
+    first = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
+    with pytest.raises(AlreadyDecided):
+        decisions.decide(assignment=mine, decision=other)
+    assert Preference.objects.get() == first
 
 
 def test_verdict_against_tests_requires_and_reports_defect() -> None:
@@ -259,6 +337,38 @@ def test_undone_decision_stays_in_force_if_left() -> None:
     assert Preference.objects.get() == before
 
 
+def test_undone_decision_stays_in_force_and_keeps_its_slot_if_skipped() -> None:
+    (pair,) = waiting_pairs(1)
+    ann = reviewer()
+    before = decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    assignments.skip_pair(assignment=decisions.undo_last(user=ann), reason="I am not sure.")
+    mine = Assignment.objects.get()
+    assert (mine.state, mine.skip_reason) == ("done", "I am not sure.")
+    assert assignments.claim_next_pair(reviewer("bob")) is None
+    after = decisions.decide(assignment=decisions.undo_last(user=ann), decision=Decision(verdict="first"))
+    assert after.supersedes == before
+    pair.refresh_from_db()
+    assert pair.free == 0
+
+
+def test_time_of_a_decision_begins_again_with_undo() -> None:
+    waiting_pairs(1)
+    ann = reviewer()
+    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    Assignment.objects.update(started_at=timezone.now() - timedelta(days=1))
+    after = decisions.decide(assignment=decisions.undo_last(user=ann), decision=Decision(verdict="first"))
+    assert after.seconds < 60
+
+
+def test_skip_cannot_be_undone_while_others_have_the_pair() -> None:
+    waiting_pairs(1)
+    ann = reviewer("ann")
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="")
+    assignments.claim_next_pair(reviewer("bob"))
+    with pytest.raises(AssignmentLost, match="taken"):
+        decisions.undo_last(user=ann)
+
+
 def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
@@ -267,13 +377,16 @@ def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:
     assert assignments.claim_next_pair(reviewer("bob")) is not None
 
 
-def test_mark_outside_text_or_with_other_hash_is_rejected() -> None:
+def test_mark_outside_response_or_with_other_hash_is_rejected() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
     for place in (
         {"start": 0, "end": 99},
         {"start": 0, "end": 1, "text_hash": "0" * 64},
         {"message": 9, "start": 0, "end": 1},
+        {"message": 0, "start": 0, "end": 1},  # the task
+        {"start": 0},
+        {"end": 1},
     ):
         mark = MarkedIssue(side="first", category="style", **{"message": 1, **place})
         with pytest.raises(InvalidDecision):

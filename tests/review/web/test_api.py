@@ -47,6 +47,23 @@ def test_invalid_decision_reports_error_path(ann: APIClient) -> None:
     assert ann.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "C"}, format="json").status_code == 400
 
 
+def test_decision_repeated_is_stored_once_and_another_one_conflicts(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1)
+    address = f"/api/v1/pairs/{pair.pk}/decision"
+    decision = {"verdict": "B", "critique": "B is shorter."}
+    answers = [ann.post(address, decision, format="json") for _ in range(2)]
+    assert [answer.json() for answer in answers] == [{"preference": Preference.objects.get().pk}] * 2
+    assert ann.post(address, {**decision, "verdict": "A"}, format="json").status_code == 409
+
+
+def test_unknown_suggested_issues_are_not_kept(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1)
+    suggest(pair, "first")
+    decision = {"verdict": "A", "kept": [7, 10**30]}
+    assert ann.post(f"/api/v1/pairs/{pair.pk}/decision", decision, format="json").status_code == 200
+    assert not Issue.objects.exists()
+
+
 def test_reviewing_requires_permission_and_free_slot(ann: APIClient) -> None:
     (pair,) = waiting_pairs(1)
     ann.get("/api/v1/pairs/next")

@@ -1,5 +1,6 @@
 """Tests of the review page without JavaScript."""
 
+import json
 from typing import Any
 
 import pytest
@@ -68,6 +69,18 @@ def test_verdict_on_swapped_sides_is_stored_for_pair_order(ann: Client, monkeypa
     assert Preference.objects.get().verdict == "second"
 
 
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_other_verdict_from_a_page_kept_by_the_browser_is_reported(ann: Client, headers: dict[str, str]) -> None:
+    first, second = waiting_pairs(2)
+    ann.get("/review/")
+    ann.post(f"/review/{first.pk}/decision/", {"verdict": "a"})
+    again = ann.post(f"/review/{first.pk}/decision/", {"verdict": "b"}, headers=headers, follow=True)
+    page = again.content.decode()
+    assert f"You had already decided pair {first.pk}" in page
+    assert f"/review/{second.pk}/decision/" in page
+    assert Preference.objects.get().verdict == "first"
+
+
 def test_accept_button_stores_suggested_verdict_and_issues(ann: Client) -> None:
     (pair,) = waiting_pairs(1, texts=("fine", "a 🏙️\tbad\nword"))
     span = find_quote(pair.second.messages, "🏙️\tbad\nword")
@@ -93,6 +106,21 @@ def test_unchecked_issue_is_dismissed(ann: Client) -> None:
     ann.post(f"/review/{pair.pk}/decision/", {"accept": "a"})
     stored = Preference.objects.get(source="human")
     assert stored.dismissed == [Issue.objects.get().pk]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_issues_of_hidden_suggestion_are_checked_when_it_is_shown(ann: Client, monkeypatch: Any, saved: bool) -> None:
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
+    (pair,) = waiting_pairs(1)
+    suggest(pair, "first", issues=[NewIssue(response=pair.second, category=IssueCategory.objects.get(slug="style"))])
+    ann.get("/review/")
+    entered = {"verdict": "b", "blind": "on"}
+    if saved:
+        ann.post(f"/review/{pair.pk}/draft/", entered)
+    box = f'name="kept" value="{Issue.objects.get().pk}"'
+    assert box not in ann.get(f"/review/{pair.pk}/").content.decode()
+    shown = [ann.post(f"/review/{pair.pk}/decision/", entered), ann.get(f"/review/{pair.pk}/")]
+    assert [f"{box} checked" in page.content.decode() for page in shown] == [True, True]
 
 
 def test_marks_store_exact_quote(ann: Client) -> None:
@@ -147,6 +175,19 @@ def test_skip_and_undo(ann: Client) -> None:
     ann.post(f"/review/{first.pk}/skip/", {"reason": "Not my field"})
     assert Assignment.objects.get(pair=first).skip_reason == "Not my field"
     assert ann.post("/review/undo/").headers["Location"] == f"/review/{first.pk}/"
+
+
+def test_undone_decision_with_long_marks_is_submitted_again(ann: Client) -> None:
+    text = "long " * 24_000
+    (pair,) = waiting_pairs(1, texts=(text, "two"))
+    ann.get("/review/")
+    mark = {"side": "a", "category": "style", "message": 1, "start": 0, "end": len(text)}
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "issues": json.dumps([mark, mark])})
+    ann.post("/review/undo/")
+    draft = Assignment.objects.get().draft
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a", "issues": draft["issues"]})
+    stored = Preference.objects.get(successor=None)
+    assert (stored.verdict, [issue.quote == text for issue in stored.issues.all()]) == ("first", [True, True])
 
 
 def test_pair_with_200_kilobyte_response_is_shown(ann: Client) -> None:

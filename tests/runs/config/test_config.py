@@ -150,6 +150,14 @@ def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
         ("attempts", "many", 'must be a valid integer, unable to parse string as an integer (found "many")'),
         ("attempts", "1.5", "must be a valid integer, got a number with a fractional part (found 1.5)"),
         ("attempts", "[1]", "must be a valid integer (found a list)"),
+        *(
+            (key, "true", f"{key}: must be a number, not a boolean (found true)")
+            for key in ("attempts", "concurrency", "seed", "limits.turns", "limits.retries", "limits.case_seconds")
+        ),
+        ("environments.1.sample", "true", "environments[1].sample: must be a number, not a boolean"),
+        ("models.0.requests_per_minute", "true", "requests_per_minute: must be a number, not a boolean"),
+        ("models.0.price.input", "false", "price.input: must be a number, not a boolean (found false)"),
+        ("review.overlap", "true", "review.overlap: must be a number, not a boolean"),
         ("models", "{}", "must be a valid list (found a mapping)"),
         ("models", "[]", "must have at least 1 item"),
         ("name", "''", "must have at least 1 character"),
@@ -173,6 +181,7 @@ def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str,
             "unknown provider 'opnai'; did you mean 'openai'?",
         ),
         ("api_key_env: OPENAI_API_KEY", "api_key_env: sk-proj-abcdefghijklmnopqrstuv", "looks like a key"),
+        ("api_key_env: OPENAI_API_KEY", "api_key_env: sk-123", "looks like a key"),
         ("api_key_env: OPENAI_API_KEY", "api_key_env: HOME", "'HOME' is not an allowed variable"),
         ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${HOME}", "${HOME} may not be used"),
         ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${OPENAI_BASE_URL}", "OPENAI_BASE_URL is not set"),

@@ -16,6 +16,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core import serializers
 from django.core.management import call_command
+from django.db import connection
 
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
@@ -116,8 +117,11 @@ class ObservingStage(Stage[StageConfig]):
         return await sync_to_async(self._read_state)(context.run.pk)
 
     def _read_state(self, pk: int) -> dict[str, Any]:
-        run = Run.objects.get(pk=pk)
-        stored = Response.objects.filter(run_environment__run=run).count()
+        try:
+            run = Run.objects.get(pk=pk)
+            stored = Response.objects.filter(run_environment__run=run).count()
+        finally:
+            connection.close()  # that of the thread
         return {"status": run.status, "evaluated": run.evaluated_at is not None, "stored": stored}
 
 
@@ -131,6 +135,14 @@ def test_responses_are_stored_and_evaluated_at_is_set_before_stages(
         resume_run(run=run)
     run.refresh_from_db()
     assert run.evaluated_at is None
+
+
+def test_time_of_a_run_is_the_stored_one_at_its_end(folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1))
+        assert run.seconds == Run.objects.get().seconds
+        run, _ = resume(run)
+    assert run.seconds == Run.objects.get().seconds
 
 
 def test_second_run_uses_the_cache_and_costs_nothing(folder: Path) -> None:
@@ -316,6 +328,16 @@ def test_spent_budget_stops_the_run_until_it_is_raised(folder: Path) -> None:
         run, _ = resume(run)
         assert len(server.requests) == len(CAPITALS)
     assert run.status == "completed" and all_passed(run)
+
+
+def test_run_with_a_larger_budget_continues_one_whose_budget_is_spent(folder: Path) -> None:
+    config = folder / "eval.yaml"
+    with endpoint(answer_capital) as server:
+        config.write_text(config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1))
+        said = run_command("eval", "--config", config, code=1)
+        assert "start a run with a larger limits.budget_usd" in said and "--resume" not in said
+        run_command("eval", "--config", config, "--set", "limits.budget_usd=1")
+        assert len(server.requests) == len(CAPITALS)
 
 
 def test_endpoint_without_answer_makes_the_response_errored(folder: Path) -> None:

@@ -5,12 +5,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -18,12 +19,14 @@ import sandbox
 from hub import selectors
 from hub.models import archive_storage
 from runs.config.resolve import find_environments
-from runs.execution import storage
-from runs.execution.faults import retry_delay
+from runs.execution import runner, storage
+from runs.execution.faults import InfrastructureFault, retry_delay, return_after_fault
+from runs.execution.runner import RunSession
 from runs.models import Response, Run
 from runs.services import cancel_run, create_run, resume_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import Answer, completion, endpoint
+from tests.factories import stored_run, stored_version
 from tests.members import member
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, MANIFEST, answer_capital, config_text, load, statuses
@@ -156,6 +159,16 @@ def test_run_is_interrupted_when_its_retries_have_no_success_for_hours(code_fold
     assert run.failing_since is None
 
 
+@pytest.mark.parametrize("hours", [0, 13])
+def test_run_that_is_returned_after_a_fault_keeps_what_it_has_cost(hours: int) -> None:
+    since = timezone.now() - timedelta(hours=hours)
+    run = stored_run(stored_version(), status="running", failing_since=since, lease_owner="elsewhere:1:a", remaining=0)
+    run.cost_usd = 0.5  # known to this process, and to no stored response
+    return_after_fault(run, InfrastructureFault("The sandbox does not answer."), "elsewhere:1:a")
+    run.refresh_from_db()
+    assert (run.status, run.cost_usd) == ("interrupted" if hours else "queued", 0.5)
+
+
 def test_time_between_retries_doubles_up_to_five_minutes() -> None:
     for faults, longest in ((1, 5), (2, 10), (3, 20), (6, 160), (7, 300), (5000, 300)):
         delays = [retry_delay(faults) for _ in range(100)]
@@ -278,6 +291,33 @@ def test_run_is_retried_when_the_storage_of_archives_does_not_respond(
         assert "cannot be read or written: ConnectionRefusedError" in run.message
         monkeypatch.undo()
         Run.objects.filter(pk=run.pk).update(ready_at=timezone.now())
+        execute_queued_runs()
+    run.refresh_from_db()
+    assert run.status == Run.Status.COMPLETED
+
+
+@pytest.mark.parametrize("error", [InfrastructureFault("The sandbox does not work."), SystemExit()])
+def test_run_that_a_worker_had_to_leave_is_executed_by_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """The worker can neither execute the run nor return it to the queue."""
+
+    async def fail(self: RunSession) -> None:
+        raise error
+
+    def disconnected(*_: object) -> None:
+        raise OperationalError("could not extend file: No space left on device")
+
+    with endpoint(answer_capital) as server:
+        run = create_queued_run(folder, server.url)
+        with monkeypatch.context() as patch:
+            patch.setattr(RunSession, "execute", fail)
+            patch.setattr(runner, "return_after_fault", disconnected)
+            with suppress(SystemExit):
+                execute_queued_runs()
+        run.refresh_from_db()
+        assert run.status == Run.Status.RUNNING
+        Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
         execute_queued_runs()
     run.refresh_from_db()
     assert run.status == Run.Status.COMPLETED

@@ -2,25 +2,30 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import OperationalError, connection
 
+from hub.common import leases
 from hub.common.leases import new_owner
-from runs.execution import storage
-from runs.execution.runner import execute_run
+from runs.execution import runner, storage
+from runs.execution.runner import ExecutionOptions, execute_run
 from runs.execution.session import run_budget
 from runs.execution.storage import Reader
 from runs.leases import LeaseLost, take_lease
-from runs.models import Response, Run
+from runs.models import Response, Run, Shard
 from runs.services import config_of
+from runs.transitions import change_status
 from tests.endpoint import endpoint
 from tests.listeners import SilentListener
 from tests.runs.capitals import CAPITALS, answer_capital
+from tests.runs.execution.test_shards import assert_complete, create_numbers_run, numbers, repeat_number
 from tests.runs.execution.test_worker import create_queued_run
 from tests.services import database_server
 
+__all__ = ["numbers"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -47,6 +52,54 @@ def test_run_completes_although_all_connections_are_terminated(folder: Path) -> 
     run.refresh_from_db()
     assert run.status == "completed", run.message
     assert Response.objects.filter(status="passed").count() == len(CAPITALS)
+
+
+def test_shard_is_executed_although_the_connection_was_lost_when_it_was_leased(
+    numbers: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SHARD_RESPONSES = 30
+    take, leased = leases.take, list[int]()
+
+    def take_and_disconnect(row: Any, *args: Any, **options: Any) -> bool:
+        taken = take(row, *args, **options)
+        if taken and isinstance(row, Shard):
+            leased.append(row.pk)
+            if len(leased) == 3:
+                message = "server closed the connection unexpectedly"
+                raise OperationalError(message) from psycopg.OperationalError(message)
+        return taken
+
+    monkeypatch.setattr(leases, "take", take_and_disconnect)
+    with endpoint(repeat_number) as server:
+        run = create_numbers_run(numbers, server.url)
+        options = ExecutionOptions(workers_help=True)
+        execute_run(run=run, config=config_of(run), listener=SilentListener(), options=options)
+    assert len(leased) == len(set(leased)) == 16
+    assert_complete(run)
+    assert len(server.requests) == Response.objects.count()
+
+
+@pytest.mark.parametrize("end", ["completed", "queued"])
+def test_run_ends_although_the_connection_was_lost_when_its_status_was_stored(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    stored = []
+
+    def change_and_disconnect(run: Run, to: Run.Status, **options: Any) -> None:
+        change_status(run, to, **options)
+        stored.append(to)
+        if stored.count(to) == 1 and to == end:
+            run.status = Run.Status.RUNNING
+            message = "server closed the connection unexpectedly"
+            raise OperationalError(message) from psycopg.OperationalError(message)
+
+    monkeypatch.setattr(runner, "change_status", change_and_disconnect)
+    with endpoint(answer_capital) as server:
+        run = create_queued_run(folder, server.url)
+        options = ExecutionOptions(stopping=lambda: end == "queued")
+        execute_run(run=run, config=config_of(run), listener=SilentListener(), options=options)
+    assert (run.status, run.lease_owner) == (end, "")
+    assert run.results.exists() == (end == "completed")
 
 
 async def test_query_is_repeated_after_the_connection_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:

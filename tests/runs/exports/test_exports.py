@@ -300,8 +300,18 @@ def test_jsonl_contains_case_transcript_and_scores(tmp_path: Path) -> None:
 def test_quarantined_cases_are_left_out(tmp_path: Path) -> None:
     run = failing_run(stored_version(cases=4))
     accepted_defect(Case.objects.get(external_id="c0"), hours_ago=1)
-    export_failures(run, tmp_path / "out.jsonl", format="jsonl")
+    exported = export_failures(run, tmp_path / "out.jsonl", format="jsonl")
     assert [row["case"] for row in read_lines(tmp_path / "out.jsonl")] == ["c2", "c3"]
+    assert exported.left_out == {"of a case that was found wrong": 1}
+
+
+@pytest.mark.parametrize(("format", "left_out"), [("sft", True), ("jsonl", False)])
+def test_training_data_has_no_cases_of_held_out_splits(tmp_path: Path, format: str, left_out: bool) -> None:
+    run = failing_run(imported(tmp_path / "bundle"))
+    Case.objects.filter(position=0).update(held_out=True)
+    exported = export_failures(run, tmp_path / "out.jsonl", format=format)
+    assert ("1" not in [row["case"] for row in read_lines(tmp_path / "out.jsonl")]) is left_out
+    assert exported.left_out["of a held-out split"] == left_out
 
 
 def test_failed_export_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,19 @@ def test_answers_in_the_prompt_belong_to_the_prompt(episodes: list[EpisodeSessio
     assert [step.get("metrics", {}).get("completion_token_ids") for step in steps[4:]] == [[3], [4, 5]]
 
 
+def test_episode_without_an_answer_of_the_policy_is_no_completion(
+    episodes: list[EpisodeSession], tmp_path: Path
+) -> None:
+    (first, *others) = episodes
+    first.state["messages"] = [*first.state["messages"], {"role": "user", "content": "And 1 + 2?"}]
+    first.usage = []  # it was finished before the first step
+    first.save()
+    written = [row["rollout"] for row in lines(export(tmp_path, "grpo"))]
+    assert written == [str(episode.pk) for episode in others]
+    (trajectory, *_) = lines(export(tmp_path, "atif"))
+    assert [step.get("is_copied_context") for step in trajectory["steps"] if step["source"] == "agent"] == [True, True]
+
+
 def test_tokens_are_flat_only_if_the_steps_are_one_sequence() -> None:
     assert flatten_tokens(TOKENS) == FLAT
     assert flatten_tokens([TOKENS[0], None]) == flatten_tokens([]) == flatten_tokens(None) == NO_TOKENS

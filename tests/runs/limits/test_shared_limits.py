@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import redis
+from django.db import connections
 
 from runs.config.resolve import find_environments
 from runs.execution.runner import execute_run
@@ -85,7 +86,10 @@ def test_two_runs_in_one_process_together_keep_to_the_limit(folder: Path) -> Non
         runs = [create_run(config=config, environments=find_environments(config)) for _ in range(2)]
 
         def execute(run: Run) -> None:
-            execute_run(run=run, config=config_of(run), listener=SilentListener())
+            try:
+                execute_run(run=run, config=config_of(run), listener=SilentListener())
+            finally:
+                connections.close_all()
 
         threads = [threading.Thread(target=execute, args=[run]) for run in runs]
         for thread in threads:

@@ -100,6 +100,7 @@ async def test_redirects_are_not_followed_if_addresses_are_restricted(
             for private in ("0.0.0.0", "100.64.0.1", "224.0.0.1", "::1", "::", "fe80::1%eth0", "fd00::1")
         ),
         *((wrapped, False) for wrapped in ("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1")),
+        *((local, False) for local in ("fec0::1", "64:ff9b:1::7f00:1", "::127.0.0.1", "::ffff:0:7f00:1")),
     ],
 )
 def test_is_public_unwraps_ipv4_addresses_in_ipv6(address: str, public: bool) -> None:

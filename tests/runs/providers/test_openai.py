@@ -167,6 +167,8 @@ async def test_wrong_key_is_fatal_and_never_retried() -> None:
         (400, {"error": {"code": ["odd"], "message": 5}}, "http", False, "`parameters`"),
         (400, [1], "http", False, "`parameters`"),
         (429, {"error": {"message": "slow down"}}, "http", False, "rate limit"),
+        (503, {"error": "busy"}, "http", False, 'answered 503. Response: {"error": "busy"}'),
+        (503, b"\n", "http", False, "answered 503. The response is empty."),
     ],
 )
 async def test_status_errors_give_advice_and_are_fatal_if_they_concern_all_cases(

@@ -16,6 +16,7 @@ from runs.models import Response, Run, Score
 from runs.providers.registry import PROVIDERS
 from runs.providers.replay import Replay
 from runs.reports import formats, print_report, render_html, results_json
+from runs.reports.result_charts import result_charts
 from runs.results.aggregate import aggregate_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
@@ -128,6 +129,17 @@ def test_cluster_column_widens_the_interval() -> None:
     assert clustered["ci95"][1] - clustered["ci95"][0] > 0.7  # Wilson's for 10 of 20 is 0.4 wide
 
 
+@pytest.mark.parametrize("empty", [None, ""])
+def test_cases_with_an_empty_cluster_are_independent(empty: str | None) -> None:
+    data = [{"id": f"c{i}", "row": {"cluster": f"text {i}" if i < 2 else empty}} for i in range(20)]
+    run = stored_run(stored_version(cases=data))
+    stored_outcomes(run, "p" * 10 + "f" * 10)
+    independent = only_result(run)
+    assert independent["effective_n"] > 15  # 1 if the 18 cases were one cluster
+    Case.objects.update(data={"row": {"cluster": empty}})
+    assert aggregate_run(run)[0].accuracy.method == "wilson"
+
+
 @pytest.mark.parametrize(
     ("name", "title"),
     [
@@ -238,6 +250,17 @@ def test_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
     run.environments.update(case_positions=[0, 2], case_count=2)
     result = only_result(run)
     assert (result["cases"], result["quarantined"]) == (2, 0)
+
+
+def test_cost_in_the_chart_is_that_of_a_response_also_with_quarantined_cases_and_several_attempts() -> None:
+    run = stored_run(stored_version(cases=4), price=PRICE, attempts=2)
+    for case in cases(run):
+        for attempt in (1, 2):
+            stored_response(run, case, attempt=attempt, cost_usd=0.1)
+    for case in cases(run)[2:]:
+        accepted_defect(case, hours_ago=1)
+    (chart,) = [chart for chart in result_charts(aggregate_run(run)) if chart.key == "chart-cost"]
+    assert (chart.columns[2], chart.rows[0][2]) == ("US dollars per response", "$0.1000")
 
 
 # ---- the terminal ----------------------------------------------------------------------------------------------------

@@ -6,11 +6,16 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from hub.services import import_bundle
+from runs.management.commands import rescore
 from runs.models import Response, Run
 from runs.rescoring import RescoreError, create_rescoring
+from runs.retention import deleted_runs
+from runs.services import interrupt_run
+from tests.commands import run_command
 from tests.factories import stored_response, stored_run
 from tests.members import member
 from tests.runs import capitals
@@ -47,7 +52,7 @@ def test_stored_responses_are_scored_with_the_current_version(run: Run, capsys: 
     again = Run.objects.get(pk=said["run"])
     assert again.rescored_from == run and again.environments.get().version.version == "1.1.0"
     found = Response.objects.filter(run_environment__run=again).values_list("case__external_id", "status", "text")
-    assert {case: (status, text) for case, status, text in found if status != "errored"} == {
+    assert {case: (status, text) for case, status, text in found} == {
         "france": ("passed", "Paris"),
         "japan": ("passed", "Kyoto"),
     }
@@ -59,6 +64,38 @@ def test_stored_responses_are_scored_with_the_current_version(run: Run, capsys: 
     assert Response.objects.get(run_environment__run=run, case__external_id="japan").status == "failed"
 
 
+def test_errored_response_to_a_case_that_is_gone_is_counted_once(run: Run) -> None:
+    Response.objects.filter(case__external_id="norway").update(status="errored")
+    assert create_rescoring(run=run).left_out == {
+        "the case asks something else now": 1,
+        "errored, without an answer": 2,
+    }
+
+
+def test_recordings_are_removed_with_the_last_run_that_replays_them(run: Run, tmp_path: Path) -> None:
+    first = create_rescoring(run=run).run
+    copy = stored_run(first.environments.get().version, name="copy", config=first.config)
+    (folder,) = (tmp_path / "var" / "rescored").iterdir()
+    for gone, left in ((run, True), (first, True), (copy, False)):
+        Run.objects.filter(pk=gone.pk).update(status=Run.Status.COMPLETED, deleted_at=timezone.now())
+        deleted_runs(before=timezone.now()).remove()
+        assert not Run.objects.filter(pk=gone.pk).exists()
+        assert folder.exists() is left
+
+
+def test_interrupted_scoring_again_has_the_exit_code_of_an_interruption(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*, run: Run, owner: str, **_: object) -> Run:
+        interrupt_run(run=run, owner=owner)
+        return run
+
+    monkeypatch.setattr(rescore, "execute_run", interrupted)
+    said = run_command("rescore", run.pk, code=130)
+    again = Run.objects.exclude(pk=run.pk).get()
+    assert "Interrupted. Continue with: " in said and said.endswith(f"eval --resume {again.pk}\n")
+
+
 def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
     Run.objects.update(status=Run.Status.RUNNING)
     run.refresh_from_db()
@@ -68,7 +105,7 @@ def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
 
 def test_run_without_answers_is_refused_and_leaves_no_files(run: Run, tmp_path: Path) -> None:
     Response.objects.exclude(status="errored").delete()
-    with pytest.raises(RescoreError, match="no response with an answer"):
+    with pytest.raises(RescoreError, match=r"no response that can be scored again\. 1 response: without an answer"):
         create_rescoring(run=run)
     assert not [path for path in (tmp_path / "var").rglob("*") if path.is_file()]
     Response.objects.all().delete()

@@ -92,6 +92,20 @@ def test_clusters_change_the_test() -> None:
     assert only(compare(a, b)).paired.test == "clustered_score"
 
 
+def test_clusters_of_either_version_change_the_test() -> None:
+    old = stored_version(cases=6)
+    new = stored_version(cases=[{"id": f"c{i}", "row": {"cluster": i // 2}} for i in range(6)], version="1.1.0")
+    for case in Case.objects.filter(version=new):
+        case.input_digest = Case.objects.get(version=old, external_id=case.external_id).input_digest
+        case.save(update_fields=["input_digest"])
+    a, b = stored_run(old), stored_run(new)
+    stored_outcomes(a, "pppppf")
+    stored_outcomes(b, "ffpppf")
+    found, turned = only(compare(a, b)).paired, only(compare(b, a)).paired
+    assert found.test == turned.test == "clustered_score"
+    assert found.p_value == turned.p_value
+
+
 # ---- digests ---------------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +234,7 @@ def test_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
     (item,) = json.loads(out.getvalue())["models"][0]["environments"]
     assert (item["cases"], item["left_out"]) == (0, {"other input": 2, "other scoring": 1})
     assert "No case can be compared." in err.getvalue()
-    assert "sums, alpha and alpha: 2 cases other input, 1 cases other scoring." in err.getvalue()
+    assert "sums, alpha and alpha: 2 cases (other input), 1 case (other scoring)." in err.getvalue()
 
 
 def test_command_exits_with_1_if_no_run_has_a_response(capsys: Any) -> None:

@@ -8,7 +8,7 @@ from hub.models import EnvironmentVersion
 from runs.models import Response, Run
 from runs.providers.base import ModelSpec, Price
 from runs.results.forecast import PlanEstimate, estimate_plan
-from runs.results.stored import get_results
+from runs.results.stored import get_results, store_results
 from tests.factories import stored_outcomes, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +51,26 @@ def test_latest_result_of_the_same_model_is_used_first() -> None:
     assert found.cost_usd == pytest.approx(4 * (1000 * 1 + 100 * 10) / 1e6)
     assert found.seconds == pytest.approx(4 * 2.0 / 2)
     assert (found.measured, found.parts_guessed, found.earlier) == (1, 0, 4)
+
+
+def test_tokens_are_those_of_responses_without_an_error() -> None:
+    version = stored_version()
+    run = stored_run(version, ["alpha"])
+    stored_outcomes(run, "ppee")
+    Response.objects.filter(status="passed").update(input_tokens=1000, output_tokens=100, latency_ms=2000)
+    get_results(run)
+    found = estimate([version], [PRICED])
+    assert found.cost_usd == pytest.approx(4 * (1000 * 1 + 100 * 10) / 1e6)
+    assert found.earlier == 2
+
+
+def test_time_is_that_of_the_mean_latency() -> None:
+    version = stored_version()
+    run = finished(version, "alpha")
+    last = Response.objects.latest("id")
+    Response.objects.filter(pk=last.pk).update(latency_ms=10_000)  # the median stays 2 s, the mean is 4 s
+    store_results(run)
+    assert estimate([version], [PRICED]).seconds == pytest.approx(4 * 4.0 / 2)
 
 
 def test_results_of_another_model_are_used_if_there_are_none_of_the_same() -> None:

@@ -8,6 +8,8 @@ import pytest
 from django.core.management import call_command
 
 from runs.models import Response, Run, RunResult
+from runs.reports.comparison.files import comparison_matrices
+from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
 from runs.results.comparison.several import compare_all
@@ -87,6 +89,18 @@ def test_interval_of_many_cases_is_that_of_the_normal_approximation() -> None:
     assert (together.high - together.low) / 2 == pytest.approx(half, rel=0.1)
 
 
+def test_interval_of_ten_cases_covers_no_difference_often_enough() -> None:
+    random = np.random.default_rng(4)
+    covered = 0
+    for _ in range(600):
+        shared = random.normal(0, 0.5, 10)
+        a, b = np.exp(shared + random.normal(0, 0.25, (2, 10)))
+        found = paired_ratio(a.tolist(), b.tolist())
+        assert found.ratio_low is not None and found.ratio_high is not None
+        covered += found.ratio_low <= 1 <= found.ratio_high
+    assert covered / 600 > 0.92  # 0.89 with plain percentiles
+
+
 @pytest.fixture
 def runs(db: None) -> list[Run]:
     version = stored_version("sums", cases=40)
@@ -98,6 +112,13 @@ def runs(db: None) -> list[Run]:
     return found
 
 
+def equal_models() -> Run:
+    run = stored_run(stored_version("equal", cases=4), ["a", "b", "c"])
+    for model in ("a", "b", "c"):
+        stored_outcomes(run, "ppff", model=model)
+    return run
+
+
 def test_gate_of_runs_follows_accuracy_and_cost(runs: list[Run]) -> None:
     found = compare_all(runs[:2])
     assert decide_gate("accuracy >= 0.2; cost <= 2x", found).decision == "GO"
@@ -107,6 +128,24 @@ def test_gate_of_runs_follows_accuracy_and_cost(runs: list[Run]) -> None:
     Response.objects.update(cost_usd=None)
     RunResult.objects.all().delete()
     assert decide_gate("cost <= 2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
+
+
+def test_gate_says_why_a_ratio_has_no_interval(runs: list[Run]) -> None:
+    old = Response.objects.filter(run_environment__run=runs[1])
+    old.exclude(pk=old.earliest("id").pk).update(cost_usd=0.0)
+    (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
+    assert (check.bounds, check.note) == (None, "B is zero in too many cases")
+    RunResult.objects.all().delete()
+    old.update(cost_usd=0.0)
+    (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
+    assert (check.bounds, check.note) == (None, "B is zero, so that there is no ratio")
+
+
+@pytest.mark.django_db
+def test_matrix_shows_no_negative_zero() -> None:
+    (matrix,) = comparison_matrices(compared_rows(compare_all([equal_models()])))
+    texts = {(cell.text, cell.interval) for _, row in matrix.rows for cell in row if cell}
+    assert texts == {("+0.0", "[-49.0, 49.0]")}
 
 
 def test_holm_covers_all_pairs_of_runs(runs: list[Run]) -> None:

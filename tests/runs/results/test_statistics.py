@@ -350,7 +350,7 @@ def test_quantile_of_nothing_is_undefined() -> None:
 
 
 def test_every_interval_has_the_coverage_it_claims() -> None:
-    benchmark = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
+    benchmark = Path(__file__).parents[3] / "benchmarks" / "interval_coverage.py"
     done = subprocess.run([sys.executable, benchmark, "--quick"], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("Every bound holds.\n")

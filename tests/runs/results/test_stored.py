@@ -1,6 +1,7 @@
 """Stored results: the rows of a run that has ended equal a fresh aggregation of its responses."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from runs.results.history import (
     latest_results,
     leaderboard,
     model_results,
+    same_cases,
     store_environment_results,
     versions_of_model,
 )
@@ -287,6 +289,18 @@ def test_comparison_of_ended_runs_reads_no_responses_and_has_a_fixed_number_of_q
     few, many = queries_of(4), queries_of(40)
     assert len(few) == len(many)
     assert not any('FROM "runs_response"' in sql for sql in many)
+
+
+def test_results_with_other_quarantined_cases_are_not_of_the_same_cases() -> None:
+    version = stored_version()
+    before, after = stored_run(version), stored_run(version, started_at=timezone.now() + timedelta(hours=2))
+    for run in (before, after):
+        stored_outcomes(run, "pfff")
+    assert same_cases(aggregate_run(before)[0], aggregate_run(after)[0])
+    accepted_defect(Case.objects.get(version=version, external_id="c3"), hours_ago=-1)
+    results = [aggregate_run(run)[0] for run in (before, after)]
+    assert [cell.accuracy.value for cell in results] == [0.25, pytest.approx(1 / 3)]
+    assert not same_cases(*results)
 
 
 # ---- counts of responses ---------------------------------------------------------------------------------------------

@@ -180,6 +180,27 @@ def test_held_out_environments_are_forbidden(api: APIClient, version: Environmen
     assert begin(api).status_code == 403
 
 
+def test_episode_of_an_environment_held_out_since_shows_no_reasons_and_no_replies_of_judges(
+    api: APIClient, version: EnvironmentVersion
+) -> None:
+    path = f"/api/v1/episodes/{begin(api).json()['id']}/"
+    step = {"message": {"role": "assistant", "content": "Cusco"}, "turn": 0}
+    assert "Lima" in api.post(f"{path}step", step, format="json").content.decode()
+    key = {"environment": "capitals", "case": "peru", "attempt": 1, "model": "", "purpose": "rubric"}
+    key |= {"role": "judge", "turn": 0, "rule": "tone", "seat": 0}
+    EpisodeSession.objects.update(calls=[{"key": key, "message": {"role": "assistant", "content": "Not Lima."}}])
+    assert api.get(path).content.decode().count("Lima") == 3
+    Environment.objects.update(held_out=True)
+    for answer in (api.get(path), api.get(f"{path}turns/0"), api.post(f"{path}step", step, format="json")):
+        assert answer.status_code == 200
+        assert "Lima" not in answer.content.decode()
+    shown = api.get(path).json()
+    assert shown["score"]["status"] == "failed" and shown["score"]["rules"][0]["value"] == 0.0
+    assert (shown["calls"], shown["recordings"]) == ([], [])
+    Environment.objects.update(partly_held_out=True, held_out=False)  # its open cases may be trained on
+    assert len(api.get(path).json()["recordings"]) == 1
+
+
 def test_private_environment_is_reported_as_unknown(api: APIClient, version: EnvironmentVersion) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     for name in ("capitals", "capitals@9", "atlantis"):

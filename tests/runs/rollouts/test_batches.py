@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
+from llmeval_site.middleware import idempotency
 from runs.models import EpisodeSession
 from runs.rollouts import batches, conversations
 from runs.rollouts.errors import RolloutFailed
@@ -68,6 +69,19 @@ def test_batch_starts_groups_whose_id_is_stored_listed_and_exported(api: APIClie
     listed = api.get("/api/v1/episodes/", {"group": groups[0]["group"]}).json()["results"]
     assert {item["id"] for item in listed} == {item["id"] for item in groups[0]["episodes"]}
     assert [(row["group"], row["attempt"]) for row in exported(api)] == [(groups[0]["group"], i) for i in (1, 2)]
+
+
+def test_repeated_batch_starts_no_episodes_although_its_answer_is_large(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "MAX_BODY_SIZE", 4096)
+    body = {"environment": "capitals", "cases": ["peru"], "group_size": 32}
+    headers = {"Idempotency-Key": "once"}
+    first, second = (api.post("/api/v1/episodes/batch", body, format="json", headers=headers) for _ in range(2))
+    assert len(first.content) > 4096
+    assert (second.status_code, second["Idempotency-Replayed"]) == (201, "true")
+    assert second.json() == first.json()
+    assert EpisodeSession.objects.count() == 32
 
 
 def test_same_seed_draws_the_same_distinct_cases(api: APIClient) -> None:

@@ -48,6 +48,21 @@ def test_groups_are_played_scored_listed_and_exported(client: Client, tmp_path: 
     assert [(score.reward, bool(score.error)) for score in scores] == [(1.0, False), (None, True)]
 
 
+def test_messages_with_any_characters_are_sent(live_server: Any, client: Client, token: str) -> None:
+    said = "Lima \ud800 \0 \u2028 😀"
+    stored = "Lima \ufffd \ufffd \u2028 😀"
+    episode = client.start("capitals", case="peru")
+    episode.step(said)
+
+    async def step() -> None:
+        async with AsyncClient(live_server.url, token) as other:
+            await (await other.start("capitals", case="peru")).step(said)
+
+    asyncio.run(step())
+    transcripts = [row.state["messages"] for row in EpisodeSession.objects.all()]
+    assert [messages[-1]["content"] for messages in transcripts] == [stored, stored]
+
+
 def test_cases_of_all_pages_are_listed(client: Client) -> None:
     listed = client.cases("capitals", limit=2)
     assert [case.id for case in listed] == [case.id for case in client.cases("capitals", opened=False)]

@@ -261,8 +261,10 @@ def test_command_reports_written_and_left_out_rollouts(
     user: User, version: EnvironmentVersion, tmp_path: Path, capsys: Any
 ) -> None:
     out = tmp_path / "out.jsonl"
-    call_command("export_rollouts", "--out", str(out))
-    assert "no file was created" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as exit_:
+        call_command("export_rollouts", "--out", str(out))
+    assert exit_.value.code == 2 and not out.exists()
+    assert capsys.readouterr().err.strip() == "There is no rollout to export, so nothing was written."
     play(user, version, "france", "Paris")
     create_rollout(user=user, version=version)
     call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")

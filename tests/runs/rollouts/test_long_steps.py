@@ -28,7 +28,7 @@ from runs.web.api import prefer_header
 from sandbox.errors import SandboxUnavailable
 from tests.processes import database_environment, wait_until
 from tests.runs.rollouts.test_turns import Client, begin, say
-from tests.site.web_server import free_port
+from tests.site.server.web_server import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 _ASYNC = {"Prefer": "respond-async, wait=0"}

@@ -219,7 +219,7 @@ def test_failed_role_model_leaves_episode_unchanged(user: User, talk: Environmen
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
         begun = create_rollout(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
-        with pytest.raises(RolloutFailed):
+        with pytest.raises(RolloutFailed, match=r"^Case 'one': "):
             step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)

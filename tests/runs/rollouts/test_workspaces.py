@@ -18,7 +18,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from hub.models import Environment
-from hub.services import import_bundle
+from hub.services import import_bundle, set_certificate
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
 from runs.config.resolve import find_environments
@@ -435,7 +435,8 @@ def test_scores_that_a_model_can_forge_are_labelled_over_rest_in_runs_and_on_the
     text = (folder / "environment.yaml").read_text().replace("version: 1.0.0", "version: 1.0.1")
     (folder / "environment.yaml").write_text(text)
     (folder / "tests" / "test.sh").write_text(check)
-    import_bundle(bundle=folder)
+    newer = import_bundle(bundle=folder)
+    set_certificate(version=newer, certificate={"digest": newer.digest, "gates": []})
     reader = Client()
     reader.force_login(User.objects.create_superuser("root"))
     version = reader.get("/api/v1/environments/answer/versions/latest/").json()

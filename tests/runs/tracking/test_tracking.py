@@ -17,12 +17,15 @@ from django.utils import timezone
 
 from hub.models import Case
 from runs.models import Response, Run
+from runs.services import cancel_run, resume_run
 from runs.stages import RunSize, StageContext
+from runs.tasks import sync_tracking
+from runs.tracking import sync
 from runs.tracking.client import Tracker, TrackingError
 from runs.tracking.config import TrackingConfig
 from runs.tracking.job import build_job
 from runs.tracking.stage import TrackingStage
-from runs.tracking.sync import pending_runs
+from runs.tracking.sync import pending_runs, runs_to_log
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 from tests.processes import database_environment
 from tests.tracking import Reader, Start, tracked
@@ -132,6 +135,21 @@ def test_failing_responses_are_logged_as_traces_once(tracker: Tracker, in_mlflow
     assert trace["outputs"] == {"messages": [{"role": "assistant", "content": "an answer"}]}
     usage = {key: trace["usage"][key] for key in ("input_tokens", "output_tokens", "total_tokens")}
     assert usage == {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15}
+
+
+def test_traces_of_replaced_responses_are_deleted(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = stored_run(stored_version(cases=3), name="replaced")
+    config = TrackingConfig(traces="failures")
+    errored = [stored_response(run, case, "errored", messages=[]) for case in Case.objects.order_by("position")]
+    assert tracked(run, tracker, config)["traces"] == 3
+    in_mlflow(f"replaced\t\t{run.tracking['cells']['sums@1.0.0 / alpha']}")
+    for response in errored[:2]:  # as a resumed run does
+        response.delete()
+    stored_response(run, errored[0].case)
+    again = stored_response(run, errored[1].case, "failed")
+    assert tracked(run, tracker, config)["traces"] == 2
+    found = {trace["tags"].get("llmeval.response") for trace in in_mlflow("replaced")["traces"]}
+    assert found == {str(errored[2].pk), str(again.pk), None}
 
 
 def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: Path, start: Start) -> None:
@@ -281,3 +299,35 @@ def test_process_runs_with_telemetry_off(tracker: Tracker) -> None:
     if not environment.exists():
         pytest.skip("this system does not show a process's environment")
     assert re.search(rb"\0MLFLOW_DISABLE_TELEMETRY=true\0", b"\0" + environment.read_bytes())
+
+
+def test_run_that_mlflow_rejects_does_not_hold_up_later_ones(tracker: Tracker, in_mlflow: Reader) -> None:
+    rejected = played(name="deleted-with-its-experiment", tracking_state="pending")
+    tracked(rejected, tracker, TrackingConfig())
+    in_mlflow("deleted-with-its-experiment")  # deletes the experiment, because of its name
+    Run.objects.update(tracking_state="pending")
+    later = stored_run(rejected.environments.get().version, ["alpha"], name="later", tracking_state="pending")
+    sync_tracking()
+    later.refresh_from_db()
+    assert later.tracking_state == "logged"
+
+
+def test_resumed_run_is_logged_again_although_it_is_cancelled(tracker: Tracker) -> None:
+    run = played(name="resumed", tracking_state="pending")
+    tracked(run, tracker, TrackingConfig())
+    run.refresh_from_db()
+    assert run.tracking_state == "logged"
+    assert resume_run(run=run)
+    assert run not in runs_to_log()  # not before it has ended
+    cancel_run(run=run)
+    assert run in runs_to_log()
+
+
+def test_deleted_and_running_runs_are_not_logged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = played(name="gone", tracking_state="logged")
+    monkeypatch.setattr(sync, "latest_changes", lambda: {run.pk: timezone.now()})
+    assert run in runs_to_log()
+    Run.objects.update(deleted_at=timezone.now())
+    assert runs_to_log() == []
+    Run.objects.update(deleted_at=None, status="running", finished_at=None)
+    assert runs_to_log() == []

@@ -47,7 +47,7 @@ def capitals(runner: User, tmp_path: Path) -> None:
 CONFIG = {"name": "by rest", "environments": ["capitals"], "models": ["small"]}
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/yaml", "text/plain"])
+@pytest.mark.parametrize("kind", ["application/json", "application/yaml"])
 def test_post_config_as_json_or_yaml_starts_run(client: Client, runner: User, capitals: None, kind: str) -> None:
     text = json.dumps(CONFIG) if kind.endswith("json") else "name: by rest\nenvironments: [capitals]\nmodels: [small]\n"
     answer = client.post(URL, text, content_type=kind)
@@ -56,6 +56,18 @@ def test_post_config_as_json_or_yaml_starts_run(client: Client, runner: User, ca
     assert (body["name"], body["status"], body["created_by"]) == ("by rest", "queued", "runner")
     assert body["progress"]["expected"] == 3
     assert client.get(f"{URL}{body['run']}/").json()["config"]["models"][0]["name"] == "small"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/octet-stream"])
+def test_config_of_another_content_type_is_refused(client: Client, runner: User, capitals: None, kind: str) -> None:
+    answer = client.post(URL, json.dumps(CONFIG), content_type=kind)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_type")
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_actions_ignore_a_body(client: Client, runner: User, run: Run, kind: str) -> None:
+    assert client.post(f"{URL}{run.pk}/cancel", b"{", content_type=kind).status_code == 200
 
 
 def test_invalid_config_lists_all_errors_and_stores_nothing(client: Client, runner: User, capitals: None) -> None:
@@ -92,6 +104,21 @@ def test_responses_are_complete_filtered_and_paginated(client: Client, run: Run)
     assert [item["case"] for item in client.get(body["next"]).json()["results"]] == ["c2"]
 
 
+@pytest.mark.parametrize("name", ["model", "environment"])
+def test_filter_for_responses_that_the_run_cannot_have_is_an_error(client: Client, run: Run, name: str) -> None:
+    answer = client.get(f"{URL}{run.pk}/responses/?{name}=beto")
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert error["path"] == name
+    assert "beto" in error["message"]
+
+
+def test_invalid_cursor_is_an_error_with_its_path(client: Client, run: Run) -> None:
+    answer = client.get(f"{URL}?cursor=garbage")
+    assert answer.status_code == 400
+    assert [error["path"] for error in answer.json()["errors"]] == ["cursor"]
+
+
 def test_report_equals_output_of_command(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/report").json() == json.loads(json.dumps(results_json(run)))
     for format, kind in {"html": "text/html", "markdown": "text/markdown", "junit": "application/xml"}.items():
@@ -106,7 +133,7 @@ def test_failing_cases_are_exported_and_errors_reported(client: Client, run: Run
     rows = b"".join(answer.streaming_content).splitlines()  # type: ignore[attr-defined]
     assert len(rows) == 2
     wrong = client.get(f"{URL}{run.pk}/failures?format=nonsense")
-    assert wrong.status_code == 400 and "nonsense" in wrong.json()["message"]
+    assert wrong.status_code == 400 and "nonsense" in wrong.json()["errors"][0]["message"]
 
 
 def test_failing_cases_accept_response_filters(client: Client, run: Run) -> None:

@@ -83,6 +83,33 @@ def test_leaderboard_has_the_latest_complete_result_of_each_model(client: Client
     assert "of 10</small>" in page(client, target="past")
 
 
+def test_incomplete_result_is_neither_first_nor_the_best_one(client: Client, user: User) -> None:
+    version = public()
+    complete = evaluated(version, "beta", 6)
+    lucky = stored_run(version, ["lucky"])
+    stored_outcomes(lucky, "p" + "e" * 9, model="lucky")
+    get_results(lucky)
+    assert board(client) == [("beta", "60.0 %"), ("lucky", "100.0 %")]
+    assert f"/runs/{complete.pk}/" in page(client, "/runs/best/?environment=sums")
+    assert 'data-label="cases">1<' in page(client, "/models/lucky/")  # those that were scored, as in every report
+
+
+def test_run_that_failed_does_not_hide_the_complete_result_before_it(client: Client, user: User) -> None:
+    version = public()
+    evaluated(version, "beta", 6)
+    failed = stored_run(version, ["beta"])
+    stored_outcomes(failed, "p" + "e" * 9, model="beta")
+    get_results(failed)
+    assert board(client) == [("beta", "60.0 %")]
+
+
+def test_incomplete_result_is_the_best_one_if_there_is_no_other(client: Client, user: User) -> None:
+    run = stored_run(public(), ["lucky"])
+    stored_outcomes(run, "p" + "e" * 9, model="lucky")
+    get_results(run)
+    assert f"/runs/{run.pk}/" in page(client, "/runs/best/?environment=sums")
+
+
 def test_results_over_time_have_all_versions_and_one_model_if_chosen(client: Client, user: User) -> None:
     version = public()
     runs = [evaluated(version, "alpha", 9, days_ago=9), evaluated(public("2.0.0"), "alpha", 7, days_ago=3)]

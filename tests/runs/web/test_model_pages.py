@@ -118,3 +118,9 @@ def test_registration_is_changed(staff: Client) -> None:
     assert staff.post(f"/endpoints/{found.pk}/", form(name="renamed", model="n"))["Location"] == "/models/renamed/"
     found.refresh_from_db()
     assert (found.name, found.model) == ("renamed", "n")
+
+
+def test_page_of_an_unknown_model_does_not_exist(staff: Client) -> None:
+    assert staff.get("/models/no-such-model/").status_code == 404
+    ModelEndpoint.objects.create(name="small", provider="demo", model="m")
+    assert staff.get("/models/small/").status_code == 200

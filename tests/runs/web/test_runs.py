@@ -422,6 +422,7 @@ def test_model_list_shows_registered_and_used_models(client: Client, run: Run) -
     shown += page(client, "/models/alpha/")
     assert "sums@1.0.0" in shown and "80.0 %" in shown
     assert "secret.internal" not in shown and "gpt-5-mini" not in shown
+    ModelEndpoint.objects.create(name="a/name/with/slashes", provider="demo", model="m")
     assert "No completed run" in page(client, "/models/a/name/with/slashes/")
 
 

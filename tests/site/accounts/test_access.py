@@ -70,7 +70,7 @@ DOES = [
     ("post", "/runs/new/", RUNNER, 302),  # to the address of what is chosen
     ("post", "/runs/{run}/cancel/", RUNNER, 302),
     ("post", "/runs/{run}/resume/", RUNNER, 302),
-    ("post", "/api/v1/runs/", RUNNER, 400),
+    ("post", "/api/v1/runs/", RUNNER, 415),
     ("post", "/api/v1/runs/{run}/cancel", RUNNER, 200),
     ("post", "/api/v1/runs/{run}/resume", RUNNER, 200),
 ]

@@ -45,6 +45,12 @@ def test_repeated_request_starts_one_run_and_gets_the_same_response(client: Clie
     assert Run.objects.count() == 1
 
 
+def test_response_that_an_earlier_version_stored_is_sent_as_it_is(client: Client, runner: User) -> None:
+    first = start(client, "k1")
+    IdempotencyRecord.objects.update(body=first.content, compressed=False)
+    assert start(client, "k1").json() == first.json()
+
+
 def test_other_keys_and_other_users_are_independent(client: Client, runner: User) -> None:
     start(client, "k1")
     start(client, "k2")

@@ -13,8 +13,9 @@ from django_guid import clear_guid, set_guid
 
 from hub.common.task_messages import send
 from llmeval_site.configuration.json_logs import MaskingJSONFormatter
+from llmeval_site.configuration.logs import drop_traceback_of_refused_request
 from tests.processes import wait_until, worker
-from tests.site.web_server import environment_of
+from tests.site.server.web_server import environment_of
 
 KEY = "sk-a-key-of-the-test-0123456789"
 SCRIPT = """
@@ -78,3 +79,10 @@ def test_log_lines_of_a_task_have_the_id_of_the_request_that_sent_it(tmp_path: P
         wait_until(lambda: f'"{request_id}"' in log.read_text())
     lines = [json.loads(line) for line in log.read_text().splitlines() if request_id in line]
     assert "site.prune" in lines[0]["message"]
+
+
+def test_refused_requests_are_logged_without_a_traceback() -> None:
+    for status, kept in ((403, False), (500, True)):
+        record = logging.makeLogRecord({"msg": "failed", "status_code": status, "exc_info": (ValueError, None, None)})
+        assert drop_traceback_of_refused_request(record)
+        assert bool(record.exc_info) is kept

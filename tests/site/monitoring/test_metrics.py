@@ -23,7 +23,7 @@ from runs.models import Run
 from runs.queue import take_next_lease
 from tests.factories import stored_run, stored_version
 from tests.services import unavailable
-from tests.site.web_server import environment_of, web_server
+from tests.site.server.web_server import environment_of, web_server
 
 TOKEN = "a-token-of-the-test"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

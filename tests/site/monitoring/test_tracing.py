@@ -21,7 +21,7 @@ from llmeval_site.tracing import start_tracing
 from tests.endpoint import completion, endpoint
 from tests.hub.bundle_files import write_bundle
 from tests.processes import wait_until
-from tests.site.web_server import environment_of, web_server
+from tests.site.server.web_server import environment_of, web_server
 
 
 @dataclass

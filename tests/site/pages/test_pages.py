@@ -65,6 +65,14 @@ def test_dashboard_shows_changes_since_the_previous_result(client: Client, user:
     assert "+25.0" not in page and ", other cases</small>" in page
 
 
+def test_dashboard_does_not_call_cases_without_a_score_other_cases(client: Client, user: User) -> None:
+    first = published()
+    stored_outcomes(first, "ppff")
+    stored_outcomes(stored_run(first.environments.get().version), "eeee")
+    page = client.get("/").content.decode()
+    assert ">compare</a>" in page and "other cases" not in page
+
+
 def test_dashboard_lists_failed_runs_until_a_later_run_succeeds(client: Client, user: User) -> None:
     errored = published()
     stored_outcomes(errored, "pepu")

@@ -130,6 +130,24 @@ def test_draft_remembers_the_team(client: Client, user: User, tmp_path: Path) ->
     assert Environment.objects.get(slug="flags").team == Team.objects.get()
 
 
+def test_draft_of_a_team_that_the_user_has_left_is_kept_with_the_corrections(
+    client: Client, user: User, tmp_path: Path
+) -> None:
+    team = stored_team("vision", user)
+    folder = write_bundle(tmp_path / "a", slug="flags", category="nonsense")
+    file = SimpleUploadedFile("bundle.zip", zipped(folder), content_type="application/zip")
+    draft = client.post("/hub/upload/", {"bundle": file, "team": "vision"})["Location"]
+    user.groups.remove(team.group)
+    manifest = (folder / "environment.yaml").read_text().replace("nonsense", "reasoning")
+    seen = client.get(f"{draft}?file=environment.yaml").context["file"].digest
+    answer = client.post(
+        draft, {"path": "environment.yaml", "text": manifest, "seen": seen, "do": "check"}, follow=True
+    )
+    assert "cannot be stored: You are in no team &#x27;vision&#x27;" in answer.content.decode()
+    assert client.get(f"{draft}?file=environment.yaml").context["file"].text == manifest
+    assert not Environment.objects.filter(slug="flags").exists()
+
+
 def test_slug_of_another_team_cannot_be_used(client: Client, user: User, tmp_path: Path) -> None:
     Environment.objects.update(team=stored_team("secret"))
     newer = zipped(write_bundle(tmp_path / "b", version="1.1.0"))

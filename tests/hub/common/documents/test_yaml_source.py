@@ -1,5 +1,7 @@
 """Parsing YAML: types, line numbers, errors, and limits against hostile text."""
 
+import json
+
 import pytest
 
 from hub.common.documents.yaml_source import YamlError, dotted, parse, undotted
@@ -11,6 +13,11 @@ def test_dates_times_and_yaml_1_1_booleans_stay_text():
         "a": {"on": "id", "off": "no"},
         "b": [1, 2.5, 1000.0, True, None, "1:30", "2024-01-01", "010", "x", "1.0.0"],
     }
+
+
+def test_json_with_escaped_pairs_of_surrogates_is_yaml():
+    value = {"nom \U0001f600": ["\U0001f600\U0001f601", "é"]}
+    assert parse(json.dumps(value)).value == value
 
 
 def test_line_of_unknown_path_is_that_of_its_parent():
@@ -54,6 +61,11 @@ def test_line_of_unknown_path_is_that_of_its_parent():
         ('a: "\\xq"\n', 1, "expected escape sequence of 2 hexadecimal numbers"),
         ('a: 1\nb: "x\\0y"\n', 2, "the character U+0000 cannot be stored"),
         ('a: 1\n"\\ud800": 2\n', 2, "the character U+D800 cannot be stored"),
+        ('a: "\\ud83d\\ude00 \\ud83d"\n', 1, "the character U+D83D cannot be stored"),
+        ("a: 1\nb: 1e999\n", 2, "the number 1e999 is too large"),
+        ("a: 1\nb: [-1.0e400]\n", 2, "the number -1.0e400 is too large"),
+        (f"a: 1\nb: {'9' * 5000}\n", 2, "is too large"),
+        (f"a: 1\nb: 0x{'f' * 5000}\n", 2, "is too large"),
         ("a: &a [*a]\n", 1, "values or"),
         ("a: 1\nb: \x00", 2, "the character U+0000"),
         ("a: 1\n---\nb: 1\n", 2, "but found another document"),

@@ -33,6 +33,14 @@ def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     assert (out.read_text(), os.listdir(tmp_path)) == ("new", ["out.jsonl"])
 
 
+def test_one_file_cannot_have_two_contents(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(CannotWrite, match="out is named twice"), Outputs(force=True) as outputs:
+        outputs.file(out).write_text("html")
+        outputs.file(tmp_path / "." / ".." / tmp_path.name / "out").write_text("markdown")
+    assert os.listdir(tmp_path) == []
+
+
 def test_file_created_meanwhile_is_kept_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="second exists already"), Outputs() as outputs:
         outputs.file(tmp_path / "first").write_text("new")

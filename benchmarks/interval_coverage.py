@@ -1,6 +1,6 @@
 """Coverage of the intervals in reports and comparisons, and their agreement with the tests shown with them.
 
-    python benchmarks/coverage.py [--quick]
+    python benchmarks/interval_coverage.py [--quick]
 
 One attempt per case is computed exactly, by adding the probabilities of all outcomes. Several attempts and clusters
 are simulated with a fixed seed. Prints a line for each cell: how often the 95 % interval contains the true value, and

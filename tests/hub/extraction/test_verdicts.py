@@ -1,0 +1,258 @@
+"""Answers that were once read as another number, option or text than a person reads."""
+
+from fractions import Fraction
+
+import pytest
+
+from hub.extraction import Quantity, choice, final_answer, json_value, read_number
+
+FOUR = ["A", "B", "C", "D"]
+CITIES = ["Paris", "London", "Rome", "Berlin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("He earned $10 on Monday and $8 on Tuesday for a total of $18.", 18),
+        ("She sells 9 eggs at $2 each, for a total of $18 per day.", 18),
+        ("He bought it for $10 and sold it for $18, making a profit of $8.", 8),
+        ("She sold 48 clips in April and 24 in June, for a total of 72 clips.", 72),
+        ("He has $20 left of $100.", 20),
+        ("5, for he lost 3.", 5),
+        ("She sold 48/2 = 24 clips in May, so 48+24 = 72 clips altogether.", 72),
+        ("There are 30 days in April and 31 in May, so 61 days.", 61),
+        ("Answer: 5! = 120", 120),
+        (r"\boxed{5! = 120}", 120),
+        ("The answer is 4! = 24 ways.", 24),
+        ("Answer: 3.5 to 2 decimal places", 3.5),
+        ("The answer is 3.5 to 2 significant figures.", 3.5),
+        ("x = - 5", -5),
+        ("Answer: 20\n\nCorrected answer: 18", 18),
+        (r"\boxed{- 5}", -5),
+        ("The answer is 12. If he had sold twice as many, the answer would be 24.", 12),
+        ("The total cost is $45.50, which includes a 20% tip.", 45.5),
+        ("Answer: 90 minutes (1 hour and 30 minutes)", 90),
+        ("The answer is 42, rather than 41.", 42),
+        ("The answer is 42, no more than 50.", 42),
+        ("The answer is 42, no, 43.", 43),
+        ("The answer is 42. A common wrong answer is 41.", 42),
+        ("So she has 42 left. Many people say 41, which is wrong.", 42),
+        ("So she has 42 left. A common mistake is to answer 41.", 42),
+        ("There are 42 apples, of which 20 are red.", 42),
+        ("I got 42. Confidence: 90%", 42),
+        ("She has 42 left, which is less than 50.", 42),
+        ("x = 42 > 0", 42),
+        ("Answer:\n> 42", 42),
+        ("=> 42", 42),
+        ("It is <b>42</b>", 42),
+        ("The answer is at least 42.", 42),
+        (r"The side is \sqrt{400} = 20 m.", 20),
+        ("The answer is the largest integer less than 43, which is 42.", 42),
+        (r"Answer: $\angle ABC = 42^\circ < 90^\circ$", 42),
+        ("Answer: <42>", 42),
+        ("A common mistake would be to say 41, but it's actually 42.", 42),
+        ("The total is 42. There is not enough information to determine each part.", 42),
+        ("The total is 42. Each part cannot be determined.", 42),
+        ("It cannot be determined directly, but adding up gives 42.", 42),
+    ],
+)
+def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "smaller", "larger"),
+    [
+        ("The answer is 1 h 30 min.", 90, 1.5),
+        ("1h30m", 90, 1.5),
+        ("It takes 2 hours and 15 minutes.", 135, 2.25),
+        ("5'11\"", 71, 71 / 12),
+        ("Answer: 6 ft 3 in", 75, 6.25),
+        ("It weighs 3 lb 4 oz.", 52, 3.25),
+        ("Answer: 3 pounds 50 pence", 350, 3.5),
+        ("He waited 1 h 30 min 15 s.", 5415, 90.25),
+    ],
+)
+def test_measure_in_two_units_is_read_in_either(text: str, smaller: float, larger: float) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.near(Quantity(Fraction(smaller)), Fraction(0))
+    assert found.near(Quantity(Fraction(larger)), Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("text", ["He has 3 h and 90 min left.", "2 m and 30 cm"])
+def test_two_measures_are_not_joined(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize(
+    "text", [r"\boxed{5i}", r"\boxed{2a}", r"\boxed{\frac{x}{2}}", r"\boxed{\frac{5}{x}}", r"\boxed{\frac{1}{2}x}"]
+)
+def test_expressions_with_variables_are_no_numbers(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize("text", ["√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"])
+def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is less than 42.",
+        "It must be more than $42.",
+        "The answer is >42",
+        "Answer: >42",
+        "Answer: x < 42",
+        "x > 42",
+        r"\boxed{x < 42}",
+        r"\boxed{x \lt 42}",
+    ],
+)
+def test_bounds_are_not_answers(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is unknown; there were 42 people.",
+        "Answer: cannot be determined from the 42 apples",
+        "It cannot be determined from the 42 apples given.",
+        "A common mistake is to answer 42.",
+        "42 apples were given. There is not enough information.",
+    ],
+)
+def test_numbers_in_refusals_are_not_answers(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize("text", ["It is not 42.", "The answer isn't 42.", "It may be 5 or 6."])
+def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "label"),
+    [
+        ("Yes.\n\nThere is no other explanation.", ["Yes", "No"], "A"),
+        ("No.\n\nYes would mean that it floats.", ["Yes", "No"], "B"),
+        ("No, there is no evidence.", ["Yes", "No"], "B"),
+        ("I'm sorry, but I have no way to answer that.", ["Yes", "No"], None),
+        ("True\n\nIt would be false to say otherwise.", ["True", "False"], "A"),
+        ("**London**\n\nParis is the capital of France.", CITIES, "B"),
+        ("Paris, London and Rome are capitals.", CITIES, None),
+        ("Paris, or possibly Rome.", CITIES, None),
+    ],
+)
+def test_option_at_the_beginning_is_chosen_before_options_that_later_sentences_name(
+    text: str, choices: list[str], label: str | None
+) -> None:
+    assert choice(text, FOUR[: len(choices)], choices) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "label"),
+    [
+        ("Answer: 2.5 m", ["5 m", "10 m"], None),
+        ("The answer is 10.5.", ["10", "20"], None),
+        ("Answer: $1,050", ["$1", "$50"], None),
+        ("Answer: -5 N", ["5 N", "10 N"], None),
+        ("Answer: −5 N", ["-5 N", "5 N", "50 N"], "A"),
+    ],
+)
+def test_option_with_a_number_is_not_found_within_another_number(
+    text: str, choices: list[str], label: str | None
+) -> None:
+    assert choice(text, FOUR[: len(choices)], choices) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "label"),
+    [
+        ("The answer is C) Both A and B.", ["x", "y", "Both A and B", "z"], "C"),
+        ("The answer is D: A, B and C are all correct.", ["more", "less", "equal", "All of the above"], "D"),
+        ("The answer is B: London, unlike A or C.", CITIES, "B"),
+        (r"The answer is \(B\).", [], "B"),
+        ("I'm going with B.", [], "B"),
+        ("My guess is B.", [], "B"),
+        ("B is the most accurate.", [], "B"),
+        ("The correct statement is B.", [], "B"),
+        ("**Option:** B", [], "B"),
+        ("**Selected Option:** B", [], "B"),
+        ("【答案】B", [], "B"),
+        ("Answer: A\n\nCorrected answer: B", [], "B"),
+        ("Answer: A. Wait, actually B.", [], "B"),
+        ("The answer is not B.", [], None),
+        ("I don't think it's B.", [], None),
+        ("(A) is wrong.", [], None),
+        ("The answer is B; A, C and D are incorrect", [], "B"),
+        ("The answer is B; A is too small, and C and D are too large.", [], "B"),
+        ("The answer is B; C is also possible.", [], None),
+        ("If it were larger, the answer would be A. So the answer is C.", [], "C"),
+        ("The answer is C. If it were larger, the answer would be A.", [], "C"),
+        ("If it were larger, the answer would be A.", [], None),
+        ("The answer would be A if it were larger.", [], None),
+        ("Based on this, the answer would be A.", [], "A"),
+        ("Only B works", [], "B"),
+        ("Only option B is correct.", [], "B"),
+        ("Only B is incorrect.", [], None),
+        ("Only B fails.", [], None),
+        ("The answer would be B because if the mass were larger, the force would be, too.", [], "B"),
+        ("Only A and B work.", [], None),
+        ("I'm between A and B, but I'd lean towards B.", [], "B"),
+        ("The answer is C) Rome, rather than B) London", CITIES, "C"),
+        ("The answer is B, no question about it.", [], "B"),
+        ("The answer is B, no, C.", [], "C"),
+        ("The answer is A. A common wrong answer is B.", [], "A"),
+        ("I think the answer is B but I'm not sure.", [], "B"),
+        ("A? No. B? Yes.", [], "B"),
+        ("B? No.", [], None),
+        ("Do not choose B.", [], None),
+        ("I wouldn't pick option B.", [], None),
+        ("I would not choose A; I choose B.", [], "B"),
+        ("B because it is the capital of the UK.", CITIES, "B"),
+        ("Option B because there are 3 reasons.", [], "B"),
+        ("B is my final answer.", [], "B"),
+        ("B would be my choice.", [], "B"),
+        ("Initially A looks right. However, on reflection, B.", [], "B"),
+        ("✅ B", [], "B"),
+        ("A ✅\nB ✅", [], None),
+    ],
+)
+def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str], label: str | None) -> None:
+    assert choice(text, FOUR, choices) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is Dr. Seuss.", "Dr. Seuss"),
+        ("The answer is St. Petersburg. It is in Russia.", "St. Petersburg"),
+        ("The answer is No. The sky is blue.", "No"),
+        ("The answer is George W. Bush.", "George W. Bush"),
+        ("The answer is **George W. Bush**. He won in 2000.", "George W. Bush"),
+        ("The answer is J. R. R. Tolkien. He wrote it.", "J. R. R. Tolkien"),
+        ("The answer is the U.S. Supreme Court. It decides such cases.", "the U.S. Supreme Court"),
+        ("The answer is Washington, D.C. It became the capital in 1800.", "Washington, D.C."),
+        ("The answer is Vitamin C. Oranges contain it.", "Vitamin C"),
+        ("The answer is Option B. Paris.", "Option B"),
+        ("The answer is Martin Luther King Jr.", "Martin Luther King Jr."),
+        ("The answer is Paris. I hope this answer is helpful!", "Paris"),
+        ("The answer is $x+1$.", "x+1"),
+        (r"The answer is \(x+1\).", "x+1"),
+        ("Answer: $5", "$5"),
+        ("The answer is $5 and $6.", "$5 and $6"),
+    ],
+)
+def test_final_answer_is_whole_and_without_delimiters_of_maths(text: str, answer: str) -> None:
+    assert final_answer(text) == answer
+
+
+def test_references_and_empty_values_come_after_other_json_in_prose() -> None:
+    assert json_value('{"name": "oak"} (see [1])') == {"name": "oak"}
+    assert json_value("The list is [1, 2], not {}.") == [1, 2]
+    assert json_value("It is [1].") == [1]

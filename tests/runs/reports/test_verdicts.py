@@ -1,0 +1,67 @@
+"""Sentences about the models of a run, and the tests on which they are based."""
+
+import pytest
+
+from runs.reports.verdicts import verdicts
+from runs.results.aggregate import aggregate_run
+from runs.results.figures import CellResult
+from tests.factories import stored_outcomes, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+
+
+def results(outcomes: dict[str, str], slug: str = "sums") -> list[CellResult]:
+    run = stored_run(stored_version(slug, cases=len(next(iter(outcomes.values())))), list(outcomes))
+    for model, letters in outcomes.items():
+        stored_outcomes(run, letters, model=model)
+    return aggregate_run(run)
+
+
+def test_model_with_a_lower_accuracy_is_better_if_it_is_on_the_cases_that_both_scored() -> None:
+    # alpha scored the easy half only: 80 % of it, where beta passes all. beta has 70 % of all cases.
+    cells = results({"alpha": "p" * 32 + "f" * 8 + "e" * 40, "beta": "p" * 40 + "p" * 16 + "f" * 24})
+    (lead,) = cells[0].figures.leads
+    assert (lead.cases, lead.difference) == (40, pytest.approx(-0.2))
+    (sentence,) = verdicts(cells)
+    assert sentence.startswith("beta is better than alpha on sums by 20.0 points [")
+    assert sentence.endswith(
+        "on the 40 cases that both scored, although alpha has the higher accuracy on its own cases."
+    )
+
+
+def test_models_without_a_common_case_are_not_compared() -> None:
+    (sentence,) = verdicts(results({"alpha": "pppeee", "beta": "eeeppf"}))
+    assert sentence == (
+        "No model is shown to be better on sums: alpha and beta cannot be compared: no case was scored by both."
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "number"),
+    [
+        ({"alpha": "p"}, "(n = 1 case)."),
+        ({"alpha": "p", "beta": "f"}, "(n = 1 case)."),
+        ({"alpha": "pp", "beta": "ff"}, "(n = 2 cases)."),
+    ],
+)
+def test_cases_are_counted(outcomes: dict[str, str], number: str) -> None:
+    (sentence,) = verdicts(results(outcomes))
+    assert sentence.endswith(number)
+
+
+def test_correction_covers_every_two_models_because_the_best_one_is_chosen_from_the_results() -> None:
+    # Seven flips: p = 2 / 2^7 = 0.0156. Three times it would be below 0.05, but there are six pairs of four models.
+    worse = "p" * 13 + "f" * 7
+    cells = results({"alpha": "p" * 20, "beta": worse, "gamma": worse, "delta": worse})
+    assert [lead.p_adjusted for lead in cells[0].figures.leads] == [pytest.approx(6 * 2 / 2**7)] * 3
+    (sentence,) = verdicts(cells)
+    assert sentence.startswith("No model is shown to be better on sums")
+    assert sentence.count("with 80 % power before Holm's correction") == 3
+
+
+def test_correction_of_two_models_is_none() -> None:
+    cells = results({"by alpha by": "p" * 20, "beta": "p" * 13 + "f" * 7})
+    (lead,) = cells[0].figures.leads
+    assert lead.p_adjusted == lead.p_value == pytest.approx(2 / 2**7)
+    assert "Holm" not in verdicts(results({"gamma": "pppppppppf", "delta": "pppppppppp"}, "more"))[0]
+    assert verdicts(cells)[0].startswith("by alpha by is better than beta on sums by 35.0 points [")

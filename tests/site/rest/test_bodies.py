@@ -1,0 +1,40 @@
+"""Bodies of requests: a key that is not known is an error, so that a misspelt one is not ignored."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from llmeval_site.models import Webhook
+from tests.factories import stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("root"))
+    return client
+
+
+def unknown_key_of(answer: Any) -> str:
+    assert answer.status_code == 400, answer.content
+    (error,) = answer.json()["errors"]
+    assert "unknown key" in error["message"]
+    return str(error["path"])
+
+
+def test_unknown_keys_are_errors_and_nothing_is_changed(root: Client) -> None:
+    run = stored_run(stored_version())
+    answer = root.patch(f"/api/v1/runs/{run.pk}/", {"name": "new", "nmae": "x"}, content_type="application/json")
+    assert unknown_key_of(answer) == "nmae"
+    name = run.name
+    run.refresh_from_db()
+    assert run.name == name
+    body = {"team": "shared", "teams": "shared"}
+    answer = root.patch("/api/v1/environments/sums/", body, content_type="application/json")
+    assert unknown_key_of(answer) == "teams"
+    body = {"url": "https://example.org/", "events": ["run.failed"], "secret": "mine"}
+    assert unknown_key_of(root.post("/api/v1/webhooks/", body, content_type="application/json")) == "secret"
+    assert not Webhook.objects.exists()

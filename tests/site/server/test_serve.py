@@ -1,0 +1,83 @@
+"""The web server as `manage.py serve` starts it."""
+
+import http.client
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from django.conf import settings
+
+from tests.site.server.web_server import environment_of, free_port, web_server
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """The port of a web server with an empty database of its own."""
+    with web_server(tmp_path, environment_of(tmp_path)) as port:
+        yield port
+
+
+@pytest.mark.exhaustive
+def test_connection_stays_open_for_a_client_that_pauses_between_requests(port: int) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    client.request("GET", "/healthz")
+    first = client.getresponse()
+    first.read()
+    connection = client.sock
+    time.sleep(2.5)  # with its defaults, gunicorn closes idle connections after two seconds
+    client.auto_open = 0  # a closed connection is an error and not opened again
+    client.request("GET", "/healthz")
+    assert (first.status, client.getresponse().status) == (200, 200)
+    assert client.sock is connection
+
+
+@pytest.mark.exhaustive
+def test_refused_request_with_a_body_does_not_block_its_connection(port: int) -> None:
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        answers = [client.put("/api/v1/score", json={"a": 1}).status_code for _ in range(40)]
+    assert set(answers) == {401}
+
+
+def test_each_process_listens_with_a_socket_of_its_own() -> None:
+    port = free_port()
+    with _gunicorn(f"127.0.0.1:{port}"):
+        sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        listening = [fields[9] for fields in sockets if fields[1] == f"0100007F:{port:04X}" and fields[3] == "0A"]
+        assert len(set(listening)) == 2  # inodes
+
+
+def test_processes_share_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with _gunicorn(f"unix:{path}"), httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path))) as client:
+        assert client.get("http://site/").text == "one line"
+
+
+def test_second_web_server_at_the_same_port_stops_with_a_message() -> None:
+    port = free_port()
+    with _gunicorn(f"127.0.0.1:{port}"):
+        second = subprocess.run(_command(f"127.0.0.1:{port}"), capture_output=True, text=True, cwd=settings.BASE_DIR)
+    assert second.returncode == 1
+    assert second.stderr == f"The web server cannot listen at 127.0.0.1:{port}: Address already in use.\n"
+
+
+@contextmanager
+def _gunicorn(address: str) -> Iterator[None]:
+    """Run the web server with the product's settings and an application of one line."""
+    process = subprocess.Popen(_command(address), cwd=settings.BASE_DIR, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        assert [process.stderr.readline() for _ in range(2)] == ["loaded\n"] * 2  # a process listens before it loads
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def _command(address: str) -> list[str]:
+    command = [sys.executable, "-m", "gunicorn", "tests.site.server.small_site", "--bind", address]
+    return [*command, "--config", "gunicorn.conf.py", "--log-level", "warning"]
