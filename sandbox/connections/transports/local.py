@@ -13,7 +13,9 @@ from sandbox.errors import EngineFailed, SandboxUnavailable
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 _CLOSE_TIMEOUT_S = 5.0
 # Resolve the functions of shared libraries at the start; otherwise each forked run does so. See docs/decisions/0012.
-_ENVIRONMENT = {"LD_BIND_NOW": "1"}
+# One heap for all threads; otherwise glibc reserves 64 MiB for each, which counts against the memory limit of a run.
+# Both are set in sandbox/image/Dockerfile, too.
+_ENVIRONMENT = {"LD_BIND_NOW": "1", "MALLOC_ARENA_MAX": "1"}
 
 
 def interpreter() -> str:

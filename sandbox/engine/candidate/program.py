@@ -1,5 +1,6 @@
 """The role that runs a program as `__main__`. Its caller judges the output."""
 
+import atexit
 import builtins
 import os
 import sys
@@ -62,6 +63,25 @@ def run(job: ProgramInput, channel: Channel) -> None:
         _print_traceback(error)
         channel.send(frames.REPORT, codec.dumps({"raised": describe(error, _FILE)}))
         raise SystemExit(1) from None
+    finally:
+        _finalize(module)
+
+
+def _finalize(module: types.ModuleType) -> None:
+    """Do what the interpreter does when a program ends: wait for its threads, call exit handlers, delete its objects.
+
+    Programs write results there: in a thread that they do not join, or in a handler that writes collected output.
+    """
+    try:
+        if (threading := sys.modules.get("threading")) is not None:
+            threading._shutdown()  # as `multiprocessing` does in its processes; only this ends threads of executors
+        atexit._run_exitfuncs()
+        flush_output()  # the code can replace the streams by its own, which need its objects
+        for name in list(module.__dict__):
+            if name != "__builtins__":
+                module.__dict__[name] = None
+    except BaseException:
+        pass  # the code can replace these modules; the interpreter ignores errors at this point, too
 
 
 def _print_traceback(error: BaseException) -> None:
@@ -72,13 +92,18 @@ def _print_traceback(error: BaseException) -> None:
     sys.__excepthook__(type(error), error.with_traceback(trace), trace)
 
 
-def exit_process(code: int) -> NoReturn:
-    """Write buffered output and end this process at once."""
+def flush_output() -> None:
+    """Write buffered output."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BaseException:
             pass
+
+
+def exit_process(code: int) -> NoReturn:
+    """Write buffered output and end this process at once."""
+    flush_output()
     _exit(code)
 
 

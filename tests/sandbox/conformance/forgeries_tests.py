@@ -1,5 +1,6 @@
 """Forgeries that exploit what tests do: catch everything, name a class, use classes of the prompt (kind F)."""
 
+from sandbox.limits import Limits
 from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Case, Tests
 from tests.sandbox.conformance.forgeries import forgery
@@ -61,6 +62,7 @@ CAUGHT = [
         tests=_catching(name),
         statuses=frozenset({status}),
         plain=NO_WIRE,
+        limits=Limits(cpu_s=5, wall_s=20),  # large values take time
     )
 ]
 
