@@ -49,7 +49,8 @@ class StdinStdout(Scorer[StdinStdoutOptions]):
             return Verdict.of(False, "The answer contains no code.")
         same = _COMPARE[options.compare]
         # Room for twice the longest output wanted, so that a right one is never cut.
-        room = min(max(64, max(len(case.stdout) for case in options.cases) * 2 // 1024), 16_384)
+        longest = max(len(case.stdout.encode("utf-8", "surrogatepass")) for case in options.cases)
+        room = min(max(64, longest * 2 // 1024), 16_384)
         limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, output_kb=room)
         right = 0
         failed: tuple[int, InputOutput, Outcome] | None = None

@@ -257,6 +257,12 @@ async def test_program_may_end_itself_after_the_right_output(end: str, value: fl
     assert "NameError" not in verdict.reason
 
 
+async def test_long_right_output_is_not_cut_in_any_script(sandbox_pool: Any) -> None:
+    text = "```python\nprint('\u4e2d' * 60_000)\n```"
+    verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "\u4e2d" * 60_000}])
+    assert verdict.value == 1.0, verdict.reason
+
+
 async def test_program_that_raises_after_the_right_output_fails(sandbox_pool: Any) -> None:
     text = "```python\nprint(2)\nraise SystemError('no')\n```"
     verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "2"}])
