@@ -35,6 +35,7 @@ from review.queue.assignments import (
     renew_assignment,
 )
 from review.services import pairs_with_responses
+from runs.selectors import visible_runs
 
 _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash")
 _LISTED_QUOTE = 80  # characters of a quote in a draft, for the list of marks on the page
@@ -184,11 +185,13 @@ def undo_last(*, user: User) -> Assignment | None:
     """Reopen the last decision or skip of *user* and return its assignment, or None if there is nothing to reopen.
 
     A decision stays in force until a new one supersedes it; the time of the new one begins now. Raises AssignmentLost
-    if other reviewers have the pair that was skipped.
+    if *user* may no longer see the run of the pair, or if other reviewers have the pair that was skipped.
     """
     last = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED]).order_by("-finished_at").first()
     if last is None:
         return None
+    if not visible_runs(user).filter(pk=last.pair.run_id).exists():
+        raise AssignmentLost(f"You can no longer see the run of pair {last.pair_id}.")
     if last.state == SKIPPED:
         return claim_pair(last.pair, user)
     draft = _draft_of(last, last.preference) if last.preference else {}

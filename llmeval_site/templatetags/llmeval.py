@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from hub.common.output.foreign_text import clean
 from hub.common.web.pagination import Order
 from hub.web.reading.transcripts import Marks, TranscriptTurn, code_html, read_messages, read_text
 from hub.web.reading.view_mode import shows_source
@@ -50,13 +51,13 @@ register.filter("text_hash", text_hash)
 @register.filter
 def foreign(text: object) -> str:
     """Return text of a model or a dataset without characters that hide or reorder other text. Line breaks are kept."""
-    return formats.clean(str(text), lines=True)
+    return clean(str(text), lines=True)
 
 
 @register.filter
 def one_line(text: object, size: int = 200) -> str:
     """Return text of a model or a dataset as one line of at most *size* characters."""
-    return formats.cut(formats.clean(str(text)), size)
+    return formats.cut(clean(str(text)), size)
 
 
 @register.filter
@@ -66,14 +67,14 @@ def pretty(value: object) -> str:
         try:
             value = json.loads(value)
         except ValueError:
-            return formats.clean(str(value), lines=True)
-    return formats.clean(json.dumps(value, indent=2, ensure_ascii=False), lines=True)
+            return clean(str(value), lines=True)
+    return clean(json.dumps(value, indent=2, ensure_ascii=False), lines=True)
 
 
 @register.filter
 def code(text: object, language: str = "json") -> SafeString:
     """Return text of a model or a dataset with highlighted syntax."""
-    return code_html(formats.clean(str(text), lines=True), language)
+    return code_html(clean(str(text), lines=True), language)
 
 
 @register.filter
@@ -96,7 +97,7 @@ class FoldedText(TypedDict):
 @register.inclusion_tag("parts/folded.html")
 def folded(text: object, language: str = "") -> FoldedText:
     """Show a text in a block. A long text is cut; the block states its length and can be unfolded."""
-    whole = formats.clean(str(text), lines=True)
+    whole = clean(str(text), lines=True)
     head = "\n".join(whole[:FOLDED_LENGTH].split("\n")[:FOLDED_LINES])
     return {"whole": whole, "head": head, "cut": len(head) < len(whole), "size": len(whole), "language": language}
 

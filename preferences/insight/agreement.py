@@ -71,10 +71,13 @@ def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
     for v in verdicts:
         if v.source == HUMAN:
             reviewer_verdicts[v.pair].append(v)
+    # The judge stated no confidence in the tie of two orders that disagree, only in the verdicts of the orders.
     points = [
         (v.confidence, v.verdict == reference)
         for v in judge_verdicts.values()
-        if v.confidence is not None and (reference := _reference_verdict(v, reviewer_verdicts.get(v.pair, [])))
+        if v.confidence is not None
+        and not v.order_sensitive
+        and (reference := _reference_verdict(v, reviewer_verdicts.get(v.pair, [])))
     ]
     return Agreement(
         verdicts=len(verdicts),

@@ -34,7 +34,7 @@ from preferences.selectors import (
 )
 from runs.models import Run
 
-REVISION = 3  # increase it if Agreement or Ranking changes; rows of another revision are not read
+REVISION = 4  # increase it if Agreement or Ranking changes; rows of another revision are not read
 SLOW_S = 0.5  # figures that take longer to compute may be shown for KEEP after they have changed
 KEEP = timedelta(minutes=10)
 USED = timedelta(hours=1)  # figures that nobody looked at for longer are not refreshed

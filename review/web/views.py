@@ -283,7 +283,7 @@ def undo(request: HttpRequest) -> HttpResponse:
     try:
         assignment = decisions.undo_last(user=_user(request))
     except assignments.AssignmentLost as error:
-        messages.warning(request, f"The pair that you skipped is not reopened. {error}")
+        messages.warning(request, f"Your last pair is not reopened. {error}")
         return _respond_with_next_pair(request)
     if assignment is None:
         messages.warning(request, "There is nothing to undo.")

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from hub.common.output.foreign_text import clean
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.messages import text_of
 from runs.execution.connections import close_all, connect
@@ -45,9 +46,9 @@ async def _ask(spec: ModelSpec) -> Reply:
 
 
 def _describe_reply(spec: ModelSpec, reply: Reply) -> str:
-    text = formats.cut(formats.clean(text_of(reply.message)), _SHOWN)
+    text = formats.cut(clean(text_of(reply.message)), _SHOWN)
     took = f" after {formats.milliseconds(reply.latency_ms)} ms" if reply.latency_ms is not None else ""
-    named = f", as {formats.cut(formats.clean(reply.served_model), _SHOWN)}" if reply.served_model else ""
+    named = f", as {formats.cut(clean(reply.served_model), _SHOWN)}" if reply.served_model else ""
     return f"{spec.name} replied{took}{named}: “{text or '(empty)'}”. {_check_price(spec, reply)}"
 
 

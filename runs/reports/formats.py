@@ -2,7 +2,7 @@
 
 import re
 
-from hub.common.output.foreign_text import clean as clean  # reports use it as `formats.clean`
+from hub.common.output.foreign_text import clean
 from hub.common.wording import dollars
 
 UNDEFINED = "-"

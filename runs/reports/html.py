@@ -12,6 +12,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.template import Context
 from django.utils import timezone
 
+from hub.common.output.foreign_text import clean
 from hub.web.reading.transcripts import read_text
 from runs.description import tags_of
 from runs.models import Run, RunEnvironment
@@ -51,7 +52,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
     content = Context(
         {
             "run": run,
-            "name": formats.clean(run.name),
+            "name": clean(run.name),
             "note": run.note,
             "tags": tags_of(run),
             "status": outcome_of(run).label,
@@ -67,10 +68,10 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             ],
             "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
-            "warnings": [formats.clean(note) for note in warnings(run, cells)],
-            "stages": [formats.clean(sentence) for sentence in stage_sentences(run)],
+            "warnings": [clean(note) for note in warnings(run, cells)],
+            "stages": [clean(sentence) for sentence in stage_sentences(run)],
             "summaries": {key: _json(value) for key, value in run.summaries.items()},
-            "config": formats.clean(_json(shown_config(run, user) if user else run.config), lines=True),
+            "config": clean(_json(shown_config(run, user) if user else run.config), lines=True),
             "host": _json(run.host),
         },
     )
@@ -97,13 +98,13 @@ def _environments(cells: list[CellResult]) -> list[dict[str, object]]:
         run_environment = group[0].run_environment
         environments.append(
             {
-                "name": formats.clean(name),
+                "name": clean(name),
                 "digest": run_environment.version.digest,
                 "selection": _json(run_environment.selection) if run_environment.selection else "all cases",
                 "tables": [
                     {"columns": columns, "rows": [_row(cell, columns) for cell in group]} for columns in _TABLES
                 ],
-                "details": [(formats.clean(cell.model), lines) for cell in group if (lines := _details(cell))],
+                "details": [(clean(cell.model), lines) for cell in group if (lines := _details(cell))],
             }
         )
     return environments
@@ -111,7 +112,7 @@ def _environments(cells: list[CellResult]) -> list[dict[str, object]]:
 
 def _row(cell: CellResult, columns: tuple[Column, ...]) -> dict[str, object]:
     return {
-        "model": formats.clean(cell.model),
+        "model": clean(cell.model),
         "recorded": cell.recorded,
         "incomplete": cell.incomplete,
         "figures": [_figure(column, cell) for column in columns],
@@ -138,7 +139,7 @@ def _bar(cell: CellResult) -> dict[str, str] | None:
 
 
 def _details(cell: CellResult) -> list[str]:
-    return [formats.clean(line) for line in detail_lines(cell)]
+    return [clean(line) for line in detail_lines(cell)]
 
 
 # ---- comparison of the models, and slices ----------------------------------------------------------------------------
@@ -148,9 +149,9 @@ def _leads(cells: list[CellResult]) -> list[dict[str, str]]:
     """Return a row for each model that was compared with the most accurate one of its environment."""
     return [
         {
-            "environment": formats.clean(cell.slug),
-            "best": formats.clean(cell.model),
-            "over": formats.clean(lead.over),
+            "environment": clean(cell.slug),
+            "best": clean(cell.model),
+            "over": clean(lead.over),
             "cases": f"{lead.cases:,}",
             "difference": formats.points(lead.difference),
             "interval": formats.interval(lead.low, lead.high),
@@ -171,12 +172,12 @@ def _slices(run: Run, run_environment: RunEnvironment) -> list[dict[str, object]
     models = models_under_test(run)
     return [
         {
-            "environment": formats.clean(run_environment.version.environment.slug),
-            "key": formats.clean(key),
-            "models": [formats.clean(model.label) for model in models],
+            "environment": clean(run_environment.version.environment.slug),
+            "key": clean(key),
+            "models": [clean(model.label) for model in models],
             "rows": [
                 {
-                    "value": formats.clean(item.value),
+                    "value": clean(item.value),
                     "cases": f"{item.cases:,}",
                     "figures": [
                         f"{formats.percent(found.value)} {formats.interval(found.low, found.high)}"
@@ -191,9 +192,9 @@ def _slices(run: Run, run_environment: RunEnvironment) -> list[dict[str, object]
 
 
 def _reasons(cell: CellResult) -> list[dict[str, str]]:
-    model, slug = formats.clean(cell.model), formats.clean(cell.slug)
+    model, slug = clean(cell.model), clean(cell.slug)
     return [
-        {"model": model, "environment": slug, "count": f"{count:,}", "pattern": formats.clean(pattern)}
+        {"model": model, "environment": slug, "count": f"{count:,}", "pattern": clean(pattern)}
         for pattern, count in frequent_reasons(cell)
     ]
 
@@ -208,8 +209,8 @@ def _section(cell: CellResult, withheld: bool) -> dict[str, object] | None:
     if not found:
         return None
     return {
-        "model": formats.clean(cell.model),
-        "environment": formats.clean(cell.environment),
+        "model": clean(cell.model),
+        "environment": clean(cell.environment),
         "total": f"{total:,}",
         "shown": f"{len(found):,}",
         "capped": total > len(found),
@@ -221,11 +222,11 @@ def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, obje
     answer = read_text(item.text[:ANSWER])
     reason = REASON_WITHHELD if withheld and item.status != "errored" else item.reason
     return {
-        "case": formats.clean(item.case),
+        "case": clean(item.case),
         "attempt": item.attempt if attempts > 1 else None,
         "status": item.status,
         "flags": item.flags,
-        "reason": formats.cut(formats.clean(reason), REASON) or "no reason was given",
+        "reason": formats.cut(clean(reason), REASON) or "no reason was given",
         "answer": answer.html if item.text else "",
         "size": f"{len(item.text):,}",
         "cut": len(item.text) > ANSWER,

@@ -5,6 +5,7 @@ from typing import BinaryIO
 from xml.sax.saxutils import XMLGenerator
 from xml.sax.xmlreader import AttributesImpl
 
+from hub.common.output.foreign_text import clean
 from runs.models import Response, Run
 from runs.reports import formats
 from runs.results.figures import CellResult
@@ -25,7 +26,7 @@ def write_junit(run: Run, out: BinaryIO, cells: Sequence[CellResult] | None = No
     cells = get_results(run) if cells is None else cells
     xml = XMLGenerator(out, encoding="utf-8", short_empty_elements=True)
     xml.startDocument()
-    _start(xml, "testsuites", {"name": formats.clean(run.name), "time": f"{run.seconds:.3f}"})
+    _start(xml, "testsuites", {"name": clean(run.name), "time": f"{run.seconds:.3f}"})
     for cell in cells:
         _write_suite(xml, run, cell)
     xml.endElement("testsuites")
@@ -37,7 +38,7 @@ def _write_suite(xml: XMLGenerator, run: Run, cell: CellResult) -> None:
     of_cell = Response.objects.filter(run_environment=cell.run_environment, run_model=cell.run_model)
     quarantined = set(cell.figures.quarantined_cases)
     left_out = of_cell.filter(case_id__in=quarantined).count()
-    name = formats.clean(f"{cell.environment} / {cell.model}")
+    name = clean(f"{cell.environment} / {cell.model}")
     attributes = {
         "name": name,
         "tests": str(cell.responses + left_out),
@@ -51,9 +52,9 @@ def _write_suite(xml: XMLGenerator, run: Run, cell: CellResult) -> None:
     several = cell.figures.attempts > 1
     rows = of_cell.select_related("case").only(*_FIELDS).order_by("case__position", "attempt")
     for response in rows.iterator(chunk_size=200):
-        case = formats.clean(response.case.external_id)
+        case = clean(response.case.external_id)
         test = {
-            "classname": formats.clean(f"{cell.slug}.{cell.model}"),
+            "classname": clean(f"{cell.slug}.{cell.model}"),
             "name": f"{case}, attempt {response.attempt}" if several else case,
         }
         if response.latency_ms is not None:
@@ -68,12 +69,12 @@ def _write_suite(xml: XMLGenerator, run: Run, cell: CellResult) -> None:
 
 
 def _write_outcome(xml: XMLGenerator, response: Response) -> None:
-    reason = formats.clean(response.reason, lines=True) or "no reason was given"
+    reason = clean(response.reason, lines=True) or "no reason was given"
     text = reason
     if response.text:
-        text += f"\n\nAnswer:\n{formats.cut(formats.clean(response.text, lines=True), _ANSWER)}"
+        text += f"\n\nAnswer:\n{formats.cut(clean(response.text, lines=True), _ANSWER)}"
     kind = response.error_kind or response.status
-    _write_element(xml, _ELEMENTS[response.status], formats.cut(formats.clean(reason), _REASON), text, kind)
+    _write_element(xml, _ELEMENTS[response.status], formats.cut(clean(reason), _REASON), text, kind)
 
 
 def _write_element(xml: XMLGenerator, name: str, message: str, text: str = "", kind: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hub.common.output.foreign_text import clean
 from runs.charts.plots import (
     Distribution,
     IntervalRow,
@@ -21,7 +22,7 @@ from runs.results.figures import CellResult
 def result_charts(cells: Sequence[CellResult]) -> list[Chart]:
     """Return accuracies, cost against accuracy, latencies and kinds of failures, if there is anything to show."""
     several = len({cell.slug for cell in cells}) > 1
-    names = {id(cell): formats.clean(f"{cell.model}, {cell.slug}" if several else cell.model) for cell in cells}
+    names = {id(cell): clean(f"{cell.model}, {cell.slug}" if several else cell.model) for cell in cells}
     scored = [cell for cell in cells if cell.accuracy.value is not None]
     charts = []
     if scored:

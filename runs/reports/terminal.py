@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hub.common.output.foreign_text import clean
 from hub.management.invocation import command
 from runs.models import Run
 from runs.reports import formats
@@ -53,16 +54,16 @@ def print_report(run: Run, console: Console) -> None:
     if sentences or notes:
         console.print()
     for sentence in sentences:
-        _print(console, Text(formats.clean(sentence)))
+        _print(console, Text(clean(sentence)))
     for note in notes:
-        _print(console, Text.assemble(("Note: ", "bold yellow"), formats.clean(note)))
+        _print(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
     _print_tracking(console, run)
 
 
 def _headline(run: Run) -> Text:
     cost = known_cost(run)
     return Text.assemble(
-        (formats.clean(run.name), "bold"),
+        (clean(run.name), "bold"),
         f"  run {run.pk}  {outcome_of(run).label}  {formats.duration(run.seconds)}  ",
         "" if cost is None else f"{formats.money(cost)}  ",
         (f"config {run.config_hash[:12]}", "dim"),
@@ -84,7 +85,7 @@ def _columns_that_fit(cells: Sequence[CellResult], width: int) -> tuple[Column, 
 
 def _table(environment: str, cells: Sequence[CellResult], columns: Sequence[Column]) -> Table:
     table = Table(
-        title=Text(formats.clean(environment), style="bold"),
+        title=Text(clean(environment), style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -95,7 +96,7 @@ def _table(environment: str, cells: Sequence[CellResult], columns: Sequence[Colu
     for column in columns:
         table.add_column(Text(column.short_title), justify="right", no_wrap=True)
     for cell in cells:
-        table.add_row(Text(formats.clean(cell.model)), *(_figure(column, cell) for column in columns))
+        table.add_row(Text(clean(cell.model)), *(_figure(column, cell) for column in columns))
     return table
 
 
@@ -116,7 +117,7 @@ def _print_details(console: Console, cell: CellResult, columns: Sequence[Column]
         f"{column.short_title} {column.text(cell)}" for column in TABLE_COLUMNS if column not in columns
     )
     for line in [*([without_column] if without_column else []), *detail_lines(cell)]:
-        _print(console, Text(f"  {formats.clean(cell.model)}: {formats.clean(line)}", style="dim"))
+        _print(console, Text(f"  {clean(cell.model)}: {clean(line)}", style="dim"))
 
 
 def _print_failed_responses(console: Console, cell: CellResult) -> None:
@@ -126,7 +127,7 @@ def _print_failed_responses(console: Console, cell: CellResult) -> None:
         return
     more = cell.responses - cell.statuses["passed"] - len(failed) - len(others)
     console.print()
-    _print(console, Text(f"{formats.clean(cell.model)} on {formats.clean(cell.environment)}", style="bold"))
+    _print(console, Text(f"{clean(cell.model)} on {clean(cell.environment)}", style="bold"))
     for item in (*failed, *others):
         _print(console, _failed_response_line(item, cell.figures.attempts))
     if more:
@@ -134,19 +135,19 @@ def _print_failed_responses(console: Console, cell: CellResult) -> None:
 
 
 def _failed_response_line(item: FailedResponse, attempts: int) -> Text:
-    case = formats.clean(item.case) + (f" #{item.attempt}" if attempts > 1 else "")
+    case = clean(item.case) + (f" #{item.attempt}" if attempts > 1 else "")
     flags = f" ({', '.join(item.flags)})" if item.flags else ""
-    reason = formats.cut(formats.clean(item.reason), _REASON) or "no reason was given"
+    reason = formats.cut(clean(item.reason), _REASON) or "no reason was given"
     return Text.assemble("  ", (item.status, STATUS_STYLES[item.status]), "  ", (case, "bold"), f"{flags}  {reason}")
 
 
 def _print_tracking(console: Console, run: Run) -> None:
     tracking = run.tracking
     if run.tracking_state == Run.TrackingState.LOGGED:
-        experiment = formats.clean(tracking["experiment"])
+        experiment = clean(tracking["experiment"])
         _print(console, Text(f"MLflow: run {tracking['parent']} in experiment {experiment}", "dim"))
     elif "error" in tracking:
-        error = formats.cut(formats.clean(tracking["error"]), _REASON)
+        error = formats.cut(clean(tracking["error"]), _REASON)
         text = f"not logged in MLflow yet ({error}). To log it later: {command('sync_tracking', run.pk)}"
         _print(console, Text.assemble(("Note: ", "bold yellow"), text))
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
@@ -17,7 +18,7 @@ def verdicts(cells: Sequence[CellResult]) -> list[str]:
     for slug, group in groupby(cells, key=lambda cell: cell.slug):
         scored = [cell for cell in group if cell.accuracy.value is not None]
         if scored:
-            sentences.append(formats.clean(_sentence(slug, scored)))
+            sentences.append(clean(_sentence(slug, scored)))
     return sentences
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from hub.common.output.foreign_text import clean
 from runs.models import Run
 from runs.reports.columns import result_json
-from runs.reports.formats import clean
 from runs.results.counting import cell_responses
 from runs.results.figures import CellResult
 

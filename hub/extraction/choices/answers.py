@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, ChoiceReader
 from hub.extraction.choices.options import SHORT_TEXT
 from hub.extraction.corrections import reopening_positions, statement_versions
@@ -22,9 +23,12 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose B"; a marked
     letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of the options; the words of an option, in
     the last sentence or in a short text; the only option that is not ruled out.
+
+    The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
-    text = unicodedata.normalize("NFKC", answer_text(text))
-    reader = ChoiceReader(labels, choices)
+    initials = Initials(labels, choices)
+    text = initials.join(unicodedata.normalize("NFKC", answer_text(text)))
+    reader = ChoiceReader(labels, [initials.join(option) for option in choices])
     if exact_label := reader.exact_label(text.strip(_POINTERS)):
         return exact_label
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:

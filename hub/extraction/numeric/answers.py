@@ -10,6 +10,7 @@ from hub.extraction.corrections import (
     withdrawal_end,
 )
 from hub.extraction.normalization import answer_text
+from hub.extraction.numeric.bounds import is_limit
 from hub.extraction.numeric.clauses import (
     LINK,
     LONGEST_LINK,
@@ -26,6 +27,7 @@ from hub.extraction.statements import Marker, Statement, statements
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
+_FACTORIAL = re.compile(r"(?<=[\d)}])\s?!")
 _REFUSAL = re.compile(
     r"\b(?:cannot|can not|can['’]t|impossible|undetermined|indeterminate|undefined|unknown|insufficient|not enough"
     r"|not (?:sure|certain|possible)|no (?:solution|answer)|don['’]t know|do not know|none|n/a|depends)\b",
@@ -61,7 +63,10 @@ def read_number(text: str) -> NumberReading:
         if later.quantity or later.several:
             return later
     for statement in stated[:MOST_TRIED]:
-        value = statement_value(statement.text)
+        stated_text = _FACTORIAL.sub(r"\\factorial ", statement.text) if _is_boxed(text, statement) else statement.text
+        value = statement_value(stated_text)
+        if value is not None and statement.mark > Marker.SENTENCE and is_limit(statement.text):
+            value = NoValue.SEVERAL
         refused = _REFUSAL.search(statement.text)
         if refused and statement.mark > Marker.DECISION and (value is None or _begins(statement.text, refused)):
             return NumberReading(None, statement.text, marked=True)
@@ -70,6 +75,10 @@ def read_number(text: str) -> NumberReading:
         if value is not None and (value is not NoValue.FORMULA or statement.mark > Marker.SENTENCE):
             return make_reading(value, statement.text, marked=True)
     return read_prose(text)
+
+
+def _is_boxed(text: str, statement: Statement) -> bool:
+    return text.startswith(("\\boxed", "\\fbox"), statement.start)
 
 
 def _begins(text: str, match: re.Match[str]) -> bool:

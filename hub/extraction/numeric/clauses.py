@@ -10,9 +10,10 @@ from hub.extraction.corrections import (
     ALTERNATIVELY,
     statement_versions,
 )
+from hub.extraction.numeric.bounds import is_bound, is_inequality, is_limit
 from hub.extraction.numeric.measures import same_measure
 from hub.extraction.numeric.number_words import words_to_digits
-from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, plain
+from hub.extraction.numeric.quantities import OTHER_BASE, Found, Quantity, find_numbers, plain
 from hub.extraction.numeric.values import NoValue, Value, differs
 
 SENTENCE_END = re.compile(
@@ -58,9 +59,10 @@ _OPERATOR = re.compile(
     r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div)\b|\b(?:plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
     re.IGNORECASE,
 )
+_VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units
 _SYMBOLIC = re.compile(
     r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
-    r"|\d(?-i:[abijnqrvwxyz])\b(?!\s?\d)"  # letters that are no units
+    rf"|\d(?-i:{_VARIABLES})\b(?!\s?\d)"
     r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
     re.IGNORECASE,
 )
@@ -105,14 +107,11 @@ _AFTER_VARIABLE = re.compile(
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
     r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"
 )
-_BEFORE_VARIABLE = re.compile(r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})|\s?(?:π|\\pi\b|pi\b|√|\\sqrt)")
-# Before a number that is a bound: "x < 42", "less than 42". A tag, an arrow or the > of a quotation is no comparison.
-_BOUND = re.compile(
-    r"(?:(?<=[\w)}\]$°%])\s?[<>]|^\s*(?:<|>(?!\s))|\\[lg]t\b|\b(?:less|more|fewer|greater|larger|smaller|higher|lower)\sthan)"
-    r"[\s$€£*_\\({]{0,4}$",
-    re.IGNORECASE,
+# "20x faster" and "a 9v battery" are numbers. In formulas, an exclamation mark makes a factorial.
+_BEFORE_VARIABLE = re.compile(
+    r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})|\s?(?:π|\\pi\b|pi\b|√|\\sqrt)"
+    rf"|(?![vwx]\s[a-z]{{2}}){_VARIABLES}\b(?!\s?\d)|\s?\\factorial\b|!\s?(?:\$|\\[)\]])"
 )
-_TAG_END = re.compile(r"</?[a-z][^<>]{0,60}>\s*$", re.IGNORECASE)
 _PRECISION = re.compile(
     r"\bto\s+\d{1,2}\s+(?:decimal|d\.?\s?p\b|significant|sig\b|s\.?\s?f\b)(?:\s(?:places?|figures?|digits?|figs?))?",
     re.IGNORECASE,
@@ -156,6 +155,9 @@ def sentence_value(sentence: str) -> Value:
         return NoValue.SEVERAL
     if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
         text = result
+    found = find_numbers(text)
+    if found and (is_inequality(text, found[-1]) or is_limit(text)):
+        return NoValue.SEVERAL
     if _TUPLE.search(text) or _PLUS_MINUS.search(text):
         return NoValue.SEVERAL
     if _ASSIGNMENTS.search(text):
@@ -214,22 +216,14 @@ def _in_formula(text: str, item: Found) -> bool:
     )
 
 
-def _is_bound(text: str, item: Found) -> bool:
-    """Return whether the number *item* is a bound of the answer, and not the answer: "less than 42", "x < 42"."""
-    before = text[max(item.start - 80, 0) : item.start]
-    if before.rstrip().endswith("<") and text[item.end : item.end + 2].strip().startswith(">"):
-        return False  # <42>
-    return _BOUND.search(before) is not None and _TAG_END.search(before) is None
-
-
 def _last_linked(text: str) -> Value:
     found = find_numbers(text)
     found = [item for item in found if not item.quantity.ordinal] or found
     if not found:
         return None
-    while len(found) > 1 and (_is_circumstance(text, found[-2], found[-1]) or _is_bound(text, found[-1])):
+    while len(found) > 1 and (_is_circumstance(text, found[-2], found[-1]) or is_bound(text, found[-1])):
         found.pop()
-    if _in_formula(text, found[-1]) or _is_bound(text, found[-1]):
+    if _in_formula(text, found[-1]) or is_bound(text, found[-1]):
         return NoValue.FORMULA
     last = found[-1]
     value, start, _ = last
@@ -270,7 +264,9 @@ def clause_value(written: str) -> Value:
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)
     if not found:
-        return None
+        return NoValue.FORMULA if OTHER_BASE.search(text) else None
+    if is_inequality(text, found[-1]):
+        return NoValue.SEVERAL
     if _PLUS_MINUS.search(text):
         return NoValue.SEVERAL
     listed = _TUPLE.search(text)
@@ -282,7 +278,7 @@ def clause_value(written: str) -> Value:
         value = _equation_value(clause)
         if value is not None:
             return replace(value, rounded=other) if other is not None and isinstance(value, Quantity) else value
-    return NoValue.SEVERAL if any(_is_bound(text, item) for item in found) else None
+    return NoValue.SEVERAL if any(is_bound(text, item) for item in found) else None
 
 
 def _mentions_another(text: str) -> bool:
@@ -323,7 +319,7 @@ def _side(text: str) -> Value:
         return None
     if _SYMBOLIC.search(text):
         return NoValue.FORMULA
-    found = [item for item in found if not _is_bound(text, item)]
+    found = [item for item in found if not is_bound(text, item)]
     if not found:
         return None
     if _in_formula(text, found[0]):

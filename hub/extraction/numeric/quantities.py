@@ -45,8 +45,10 @@ _PERCENT = (
     r"percent|per cent|prozent|por ciento|pour cent|por cento|per cento|procent(?:a|en)?|процент(?:а|ов)?"
     r"|パーセント|퍼센트"
 )
+_OTHER_BASE = r"[-+]?0(?:x[0-9a-f]+|b[01]+|o[0-7]+)\b"
+OTHER_BASE = re.compile(rf"(?<!\w){_OTHER_BASE}", re.IGNORECASE)  # "0x2A", which is not read
 _NUMBER = re.compile(
-    rf"(?<!{_LETTER})(?<![.^])(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
+    rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
     r"(?P<european>\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
     r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
@@ -103,7 +105,7 @@ _CJK_TERM = re.compile(rf"(\d+)({_CJK_SCALE})?")
 # Units that are written one after the other, the larger and the smaller, and how many of the smaller make one.
 _COMPOUNDS = [
     (
-        re.compile(rf"\s?(?:{larger})(?:\s?|\s+and\s+)", re.IGNORECASE),
+        re.compile(rf"\s?(?:{larger}),?(?:\s?|\s+and\s+)", re.IGNORECASE),
         re.compile(rf"[\s-]?(?:{smaller})(?!\w)", re.I),
         ratio,
     )
@@ -117,6 +119,15 @@ _COMPOUNDS = [
         (r"pounds?", r"pence|p", 100),
     )
 ]
+_MINUTES = r"(?:['′’](?!['′’])|\^\{?\\prime\}?(?!\\prime)|\s?(?:arc ?)?min(?:ute)?s?\b)"
+_SECONDS = r"(?:[\"″”]|''|′′|’’|\^\{?\\prime\\prime\}?|\s?(?:arc ?)?sec(?:ond)?s?\b)"
+# An angle in degrees, minutes and seconds: 30°15', 30^\circ 15' 20".
+_ANGLE = re.compile(
+    r"(?<![\d.,/])(\d{1,4})(?:\s?°|\s?\^\s?\{?\\circ\}?|\s?(?:degrees?|deg)\b),?\s?(?:and\s)?"
+    rf"([0-5]?\d(?:\.\d{{1,9}})?){_MINUTES}(?:,?\s?(?:and\s)?([0-5]?\d(?:\.\d{{1,9}})?){_SECONDS})?"
+    r"(?!\s(?:later|earlier|after|before|ago)\b)",
+    re.IGNORECASE,
+)
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 
@@ -230,6 +241,7 @@ def plain(text: str) -> str:
     if "\\" in text or "{" in text:
         text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
+    text = _ANGLE.sub(_in_degrees, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
     text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\1 ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
@@ -241,6 +253,12 @@ def _plain_fraction(match: re.Match[str]) -> str:
     after = match.string[match.end() : match.end() + 1]
     space = "" if after.isalpha() else " "  # a letter directly after it is a factor: \frac{1}{2}x
     return f" {match[1]}{match[2] or match[3]}/{match[4] or match[5]}{space}"
+
+
+def _in_degrees(match: re.Match[str]) -> str:
+    """Return an angle as a mixed fraction of degrees: 30°15' as "30 1/4°"."""
+    part = Fraction(match[2]) / 60 + Fraction(match[3] or 0) / 3600
+    return f"{match[1]} {part.numerator}/{part.denominator}°" if part else f"{match[1]}°"
 
 
 def _sum(match: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from hub.protocols.messages import (
     Message,
     Tool,
+    calls_of,
     count_common_messages,
     get_comparable_content,
     get_prompt_messages,
@@ -44,7 +45,9 @@ class TrainingSides:
 
 
 def training_sides(preference: Preference) -> TrainingSides:
-    """Return the sides of a decisive preference. Raises LeftOut if they do not answer the same prompt.
+    """Return the sides of a decisive preference.
+
+    Raises LeftOut if they do not answer the same prompt, or if the better answer is empty.
 
     The prompt reaches to the first difference, so that what two conversations have in common is not compared. Trainers
     give both sides the same prompt and then expect the assistant, so it ends with a user's message or a tool's result.
@@ -55,7 +58,17 @@ def training_sides(preference: Preference) -> TrainingSides:
     require_same_prompt(messages, others)
     length = count_common_messages(messages, others)
     require_answerable(messages[:length])
-    return TrainingSides(trainable(messages[:length]), trainable(messages[length:]), trainable(others[length:]))
+    sides = TrainingSides(trainable(messages[:length]), trainable(messages[length:]), trainable(others[length:]))
+    require_content(sides.chosen)
+    return sides
+
+
+def require_content(chosen: Sequence[Message]) -> None:
+    """Raise LeftOut if a message of the model in a good answer is empty: a model would learn to say nothing."""
+    for message in chosen:
+        is_empty = not (text_of(message).strip() or calls_of(message) or parts_without_text(message))
+        if message.get("role") == "assistant" and is_empty:
+            raise LeftOut("an empty answer that was chosen")
 
 
 def require_same_prompt(messages: Sequence[Message], others: Sequence[Message]) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from hub.protocols.messages import get_prompt_messages, get_response_messages
@@ -11,7 +11,9 @@ from preferences.exporters.formats.base import (
     completion_text,
     prompt_text,
     require_answerable,
+    require_content,
     require_same_prompt,
+    trainable,
 )
 from preferences.models import Preference
 from runs.exports.protocol import JSONObject, LeftOut, Row
@@ -27,6 +29,8 @@ class Kto(PreferenceFormat):
             raise LeftOut("a tie, which makes no response good or bad")
         require_same_prompt(item.first.messages, item.second.messages)
         require_answerable(get_prompt_messages(item.first.messages))
+        if item.chosen is not None:
+            require_content(trainable(get_response_messages(item.chosen.messages)))
         yield from [
             {
                 "prompt": prompt_text(get_prompt_messages(response.messages)),
@@ -40,19 +44,22 @@ class Kto(PreferenceFormat):
         self, read_rows: Callable[[], Iterator[Row[Preference]]], left_out: Counter[str]
     ) -> Iterator[Row[Preference]]:
         """Return one row per answer. Answers with both labels (won once, lost once) are left out."""
-        labels: dict[bytes, set[bool]] = defaultdict(set)
+        good: set[bytes] = set()
+        bad: set[bytes] = set()
         for row in read_rows():
-            labels[_answer_digest(row)].add(row.data["label"] is True)
-        seen: set[bytes] = set()
+            (good if row.data["label"] is True else bad).add(_answer_digest(row))
+        both = good & bad
+        good -= both
+        bad -= both
         for row in read_rows():
-            answer = _answer_digest(row)
-            if len(labels[answer]) > 1:
+            answer, missing = _answer_digest(row), good if row.data["label"] is True else bad
+            if answer in both:
                 left_out["an answer that won one comparison and lost another"] += 1
-            elif answer in seen:
-                left_out["an answer that is already in the file, with the same label"] += 1
-            else:
-                seen.add(answer)
+            elif answer in missing:
+                missing.remove(answer)
                 yield row
+            else:
+                left_out["an answer that is already in the file, with the same label"] += 1
 
 
 def _answer_digest(row: Row[Preference]) -> bytes:

@@ -22,7 +22,7 @@ class OpenAiDpo(PreferenceFormat):
         if not tools and any(calls_of(message) for message in sides.prompt):
             raise LeftOut("a prompt with calls of tools that are not stored with the environment")
         texts = [completion_text(sides.chosen), completion_text(sides.rejected)]
-        if not all(texts):
+        if not all(text.strip() for text in texts):
             raise LeftOut("an empty answer, which OpenAI does not accept")
         preferred, other = ([{"role": "assistant", "content": text}] for text in texts)
         yield {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.template import Context
 from django.utils import timezone
 
+from hub.common.output.foreign_text import clean
 from runs.charts.plots import IntervalRow, interval_chart
 from runs.charts.svg import Chart
 from runs.reports import formats
@@ -145,7 +146,7 @@ def gate_lines(gate: GateResult) -> list[str]:
         else:
             unit = "x" if check.condition.ratio else ""
             found = f"95 % interval [{check.bounds[0]:.4g}{unit}, {check.bounds[1]:.4g}{unit}]"
-        lines.append(formats.clean(f"{check.decision}: {check.condition} on {check.environment}, {sides}: {found}"))
+        lines.append(clean(f"{check.decision}: {check.condition} on {check.environment}, {sides}: {found}"))
     return lines
 
 
@@ -156,7 +157,7 @@ def _notes(comparisons: Sequence[Comparison]) -> list[str]:
         notes += [
             f"{item.slug}: {note}" for pair in comparison.models for item in pair.environments for note in item.notes
         ]
-    return [formats.clean(note) for note in dict.fromkeys(notes)]
+    return [clean(note) for note in dict.fromkeys(notes)]
 
 
 # ---- matrix of more than two models ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hub.common.output.foreign_text import clean
 from runs.models import Run
 from runs.reports import formats as write
 from runs.reports.terminal import PIPE_WIDTH
@@ -43,15 +44,15 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         for item in pair.environments:
             _print_details(console, item, columns)
     for note in comparison.notes:
-        _print(console, Text.assemble(("Note: ", "bold yellow"), write.clean(note)))
+        _print(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
 
 
 def _side(letter: str, run: Run) -> Text:
-    return Text.assemble((letter, "bold"), f"  {write.clean(run.name)}, run {run.pk}, config {run.config_hash[:12]}")
+    return Text.assemble((letter, "bold"), f"  {clean(run.name)}, run {run.pk}, config {run.config_hash[:12]}")
 
 
 def _table(pair: ModelComparison, columns: Sequence[str]) -> Table:
-    title = f"A {write.clean(pair.model_a)}  -  B {write.clean(pair.model_b)}  (percentage points)"
+    title = f"A {clean(pair.model_a)}  -  B {clean(pair.model_b)}  (percentage points)"
     table = Table(
         title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0
     )
@@ -60,7 +61,7 @@ def _table(pair: ModelComparison, columns: Sequence[str]) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for item in pair.environments:
         figures = _figures(item)
-        table.add_row(Text(write.clean(item.slug)), *(figures[head] for head in columns))
+        table.add_row(Text(clean(item.slug)), *(figures[head] for head in columns))
     return table
 
 
@@ -90,7 +91,7 @@ def _figures(item: EnvironmentComparison) -> dict[str, Text]:
 
 
 def _print_details(console: Console, item: EnvironmentComparison, columns: Sequence[str]) -> None:
-    slug = write.clean(item.slug)
+    slug = clean(item.slug)
     beside = [f"{head} {figure.plain}" for head, figure in _figures(item).items() if head not in columns]
     if beside:
         _print(console, Text(f"  {slug}: {', '.join(beside)}"))
@@ -99,10 +100,10 @@ def _print_details(console: Console, item: EnvironmentComparison, columns: Seque
     for letter, cases in (("A", item.better_a), ("B", item.better_b)):
         if cases:
             more = f" and {len(cases) - _FLIPS:,} more" if len(cases) > _FLIPS else ""
-            shown = ", ".join(write.clean(case) for case in cases[:_FLIPS])
+            shown = ", ".join(clean(case) for case in cases[:_FLIPS])
             _print(console, Text(f"  {slug}: better in {letter}: {shown}{more}"))
     for note in item.notes:
-        _print(console, Text(f"  {slug}: {write.clean(note)}", style="yellow"))
+        _print(console, Text(f"  {slug}: {clean(note)}", style="yellow"))
 
 
 def _print(console: Console, line: Text) -> None:

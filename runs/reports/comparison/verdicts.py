@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
@@ -44,7 +45,7 @@ def _rows(comparisons: Sequence[Comparison], margin: float | None) -> Iterator[C
 
 
 def _names(comparison: Comparison, pair: ModelComparison) -> tuple[str, str]:
-    a, b = formats.clean(pair.model_a), formats.clean(pair.model_b)
+    a, b = clean(pair.model_a), clean(pair.model_b)
     if comparison.run_a.pk == comparison.run_b.pk:
         return a, b
     return f"{a} (run {comparison.run_a.pk})", f"{b} (run {comparison.run_b.pk})"

@@ -73,6 +73,9 @@ def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
         ("It weighs 3 lb 4 oz.", 52, 3.25),
         ("Answer: 3 pounds 50 pence", 350, 3.5),
         ("He waited 1 h 30 min 15 s.", 5415, 90.25),
+        ("2 hours, 15 minutes", 135, 2.25),
+        ("Answer: 2 hours, and 15 minutes", 135, 2.25),
+        ("5 feet, 11 inches", 71, 71 / 12),
     ],
 )
 def test_measure_in_two_units_is_read_in_either(text: str, smaller: float, larger: float) -> None:
@@ -82,16 +85,81 @@ def test_measure_in_two_units_is_read_in_either(text: str, smaller: float, large
     assert found.near(Quantity(Fraction(larger)), Fraction(1, 10**9))
 
 
-@pytest.mark.parametrize("text", ["He has 3 h and 90 min left.", "2 m and 30 cm"])
+@pytest.mark.parametrize(
+    ("text", "degrees"),
+    [
+        ("30°15'", 30.25),
+        ("Answer: 30° 15′", 30.25),
+        ("-30°15'", -30.25),
+        ("30°15'36\"", 30.26),
+        (r"\boxed{30^\circ 15'}", 30.25),
+        (r"\boxed{30^{\circ}15^{\prime}}", 30.25),
+        ("The angle is 30 degrees, 15 minutes.", 30.25),
+        ("30°0'", 30),
+    ],
+)
+def test_angle_in_degrees_and_minutes_is_read_in_degrees(text: str, degrees: float) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == Fraction(str(degrees))
+
+
+def test_degrees_of_temperature_and_a_later_time_are_no_angle() -> None:
+    assert read_number("It is 30 degrees 15 minutes later.").quantity != Quantity(Fraction("30.25"))
+
+
+@pytest.mark.parametrize("text", ["He has 3 h and 90 min left.", "2 m and 30 cm", "2 hours, 75 minutes"])
 def test_two_measures_are_not_joined(text: str) -> None:
     assert read_number(text).quantity is None
 
 
 @pytest.mark.parametrize(
-    "text", [r"\boxed{5i}", r"\boxed{2a}", r"\boxed{\frac{x}{2}}", r"\boxed{\frac{5}{x}}", r"\boxed{\frac{1}{2}x}"]
+    "text",
+    [
+        r"\boxed{5i}",
+        r"\boxed{2a}",
+        r"\boxed{\frac{x}{2}}",
+        r"\boxed{\frac{5}{x}}",
+        r"\boxed{\frac{1}{2}x}",
+        r"\boxed{5xy}",
+        "5a",
+        "The answer is 5a.",
+        "So it is 2ab",
+    ],
 )
 def test_expressions_with_variables_are_no_numbers(text: str) -> None:
     assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize("text", ["5A", "5 a day", "It is 5x faster.", "5m", "a 5v battery"])
+def test_units_and_words_after_a_number_make_no_expression(text: str) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == 5
+
+
+@pytest.mark.parametrize("text", [r"\boxed{42!}", r"$\boxed{42!}$", r"\boxed{x = 42!}", "The answer is $42!$."])
+def test_exclamation_mark_in_a_formula_makes_a_factorial_which_is_not_evaluated(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize("text", ["42!", "The answer is 42!", r"\boxed{42}!", r"\boxed{42 \text{ apples!}}"])
+def test_exclamation_mark_in_prose_ends_a_sentence(text: str) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == 42
+
+
+@pytest.mark.parametrize("text", ["0x2A", "Answer: 0x10", r"\boxed{0x2A}", "0b101010", "0o52"])
+def test_numbers_in_other_bases_are_not_read(text: str) -> None:
+    assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize("text", ["0x2A = 42", "The answer is 0x2A (42 in decimal).", "42 (0x2A)"])
+def test_decimal_number_is_read_beside_one_in_another_base(text: str) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == 42
 
 
 @pytest.mark.parametrize("text", ["√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"])
@@ -110,10 +178,41 @@ def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
         "x > 42",
         r"\boxed{x < 42}",
         r"\boxed{x \lt 42}",
+        "≤ 42",
+        ">= 42",
+        "x ≤ 42",
+        "0 ≤ x ≤ 42",
+        "42 ≤ x",
+        "The answer is x ≥ 42.",
+        r"\boxed{\le 42}",
+        r"\boxed{x \geq 42 \text{ m}}",
+        "at most 42",
+        "At least 42 apples.",
+        "up to $42",
+        "42 apples or more",
+        "Answer: at most 42",
+        "42 at most",
     ],
 )
 def test_bounds_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It takes at least 42 moves.",
+        "So n ≥ 41.5, and the answer is 42.",
+        "Hence x ≤ 42, so the largest is 42.",
+        "At most 42 people fit, so the answer is 42.",
+        "The answer is 42, and 42 ≤ 50.",
+        "=> 42",
+    ],
+)
+def test_sentences_with_bounds_give_their_number(text: str) -> None:
+    found = read_number(text).quantity
+    assert found is not None
+    assert found.value == 42
 
 
 @pytest.mark.parametrize(
@@ -225,6 +324,31 @@ def test_option_with_a_number_is_not_found_within_another_number(
 )
 def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str], label: str | None) -> None:
     assert choice(text, FOUR, choices) == label
+
+
+WRITERS = ["Hemingway", "F. Scott Fitzgerald", "Steinbeck", "Faulkner", "Joyce", "Woolf"]
+BACTERIA = ["B. subtilis", "E. coli", "C. difficile", "S. aureus", "P. putida"]
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "label"),
+    [
+        ("F. Scott Fitzgerald wrote it", [], None),
+        ("C. S. Lewis wrote the book.", [], None),
+        ("F. Scott Fitzgerald wrote it.", WRITERS, "B"),
+        ("**F. Scott Fitzgerald**", WRITERS, "B"),
+        ("The answer is F. Scott Fitzgerald.", WRITERS, "B"),
+        ("E. coli causes it.", BACTERIA, "B"),
+        ("B. F. Scott Fitzgerald", WRITERS, "B"),
+        ("F. Joyce wrote it.", WRITERS, "F"),
+        ("B. Marie Curie", [], "B"),
+        ("B. New York is the largest city.", [], "B"),
+        ("B. London lies on the Thames.", CITIES, "B"),
+        ("B. Marie Curie discovered it.", ["Niels Bohr", "Marie Curie", "Lise Meitner", "Emmy Noether"], "B"),
+    ],
+)
+def test_initial_of_a_name_is_no_label(text: str, choices: list[str], label: str | None) -> None:
+    assert choice(text, list("ABCDEF")[: len(choices) or 6], choices) == label
 
 
 @pytest.mark.parametrize(

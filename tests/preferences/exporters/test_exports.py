@@ -232,6 +232,28 @@ def test_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, forma
         exported(tmp_path, format)
 
 
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
+@pytest.mark.parametrize("empty", ["", " \n"])
+def test_pair_whose_chosen_answer_is_empty_is_left_out_and_counted(tmp_path: Path, format: str, empty: str) -> None:
+    record(*responses("one", empty), "second")
+    with pytest.raises(ExportError, match=r"an empty answer that was chosen \(1\)"):
+        exported(tmp_path, format)
+
+
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto"])
+def test_rejected_answer_may_be_empty(tmp_path: Path, format: str) -> None:
+    record(*responses("one", ""), "first")
+    rows, _ = exported(tmp_path, format)
+    empty = [{"role": "assistant", "content": ""}] if format == "trl-conversational" else ""
+    assert [row.get("rejected", row.get("completion")) for row in rows][-1] == empty
+
+
+def test_openai_takes_no_empty_answer(tmp_path: Path) -> None:
+    record(*responses("one", " "), "first")
+    with pytest.raises(ExportError, match="OpenAI does not accept"):
+        exported(tmp_path, "openai-dpo")
+
+
 def test_images_are_exported_as_messages_and_not_dropped_from_texts(tmp_path: Path) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     shown = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]

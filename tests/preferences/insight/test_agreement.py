@@ -237,6 +237,17 @@ def test_calibration_reference_is_execution_else_unanimous_reviewers() -> None:
     assert worth("calibration_error") == (pytest.approx((1 * 0.7 + 2 * 0.4) / 3), 3)
 
 
+def test_calibration_leaves_out_ties_of_orders_that_disagree() -> None:
+    pairs = pairs_of("pf", "pf", "ff")
+    judged(pairs[0], "first", confidence=0.9)
+    judged(pairs[1], "tie", confidence=0.9, order_sensitive=True)
+    judged(pairs[2], "tie", confidence=0.6)  # both orders say so
+    decided(pairs[2], "tie")
+    assert [(b.confidence, b.correct, b.n) for b in found().bins] == [(0.6, 1.0, 1), (0.9, 1.0, 1)]
+    assert worth("calibration_error") == (pytest.approx((0.4 + 0.1) / 2), 2)
+    assert worth("order_sensitive") == (pytest.approx(1 / 3), 3)
+
+
 def test_figures_without_verdicts_have_a_note() -> None:
     assert {(item.value, item.n, item.note) for item in figures().values()} == {(None, 0, "nothing to compare yet")}
     assert found().to_json()["two_reviewers"] == []

@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from hub.models import CaseDefect
+from hub.models import CaseDefect, Team
 from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
@@ -22,6 +23,7 @@ from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from review.queue.assignments import AssignmentLost
 from review.queue.backlog import lock_first_pair
+from runs.models import Run
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -367,6 +369,23 @@ def test_skip_cannot_be_undone_while_others_have_the_pair() -> None:
     assignments.claim_next_pair(reviewer("bob"))
     with pytest.raises(AssignmentLost, match="taken"):
         decisions.undo_last(user=ann)
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_pair_of_a_run_that_is_no_longer_visible_is_not_reopened(skipped: bool) -> None:
+    (pair,) = waiting_pairs(1)
+    ann = reviewer("ann")
+    mine = assignments.claim_next_pair(ann)
+    if skipped:
+        assignments.skip_pair(assignment=mine, reason="")
+    else:
+        decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
+    team = Team.objects.create(group=Group.objects.create(name="others"), slug="others")
+    Run.objects.filter(pk=pair.run_id).update(team=team)
+    with pytest.raises(AssignmentLost, match=f"no longer see the run of pair {pair.pk}"):
+        decisions.undo_last(user=User.objects.get(pk=ann.pk))
+    mine.refresh_from_db()
+    assert mine.state == ("skipped" if skipped else "done")
 
 
 def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:

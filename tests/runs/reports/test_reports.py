@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rich.console import Console
 
+from hub.common.output.foreign_text import clean
 from hub.management.invocation import command
 from hub.models import Case
 from runs.models import Response, Run, Score
@@ -480,9 +481,9 @@ def test_long_lists_and_answers_are_cut_with_a_note() -> None:
         (formats.duration(125), "2 min 05 s"),
         (formats.duration(7390), "2 h 03 min"),
         (formats.p_value(0.00001), "< 0.0001"),
-        (formats.clean("a\x1b[31mb\x9b c\u200b\nd"), "ab c d"),
-        (formats.clean("a\n\tb\x07", lines=True), "a\n\tb"),
-        (formats.clean("naïve 日本 🙂"), "naïve 日本 🙂"),
+        (clean("a\x1b[31mb\x9b c\u200b\nd"), "ab c d"),
+        (clean("a\n\tb\x07", lines=True), "a\n\tb"),
+        (clean("naïve 日本 🙂"), "naïve 日本 🙂"),
         (formats.cut("abcdefgh", 6), "abc..."),
     ],
 )
