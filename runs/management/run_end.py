@@ -19,5 +19,5 @@ def check_completed(run: Run, ended: base.Command) -> None:
         shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
         raise ended.exit_with(INTERRUPTED, f"{shown} Continue with: {resume_command(run)}")
     if run.status != Run.Status.COMPLETED:
-        advice = "" if run.message.endswith(LARGER_BUDGET) else f" Continue with: {resume_command(run)}"
-        raise ended.exit_with(INCOMPLETE, f"{run.message}{advice}")
+        larger = " --budget USD" if run.message.endswith(LARGER_BUDGET) else ""
+        raise ended.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")

@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.utils import timezone
 from rich.console import Console
 
+from hub.common.errors import UserError
 from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
@@ -22,7 +23,7 @@ from runs.execution.dispatch import dispatch_run
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
 from runs.execution.runner import ExecutionOptions, execute_run
-from runs.leases import take_lease
+from runs.leases import release_lease, take_lease
 from runs.management.config_file import UsageError, build_config, load_config
 from runs.management.dry_run import DryRun
 from runs.management.report_files import (
@@ -61,6 +62,7 @@ class EvalOptions(ReportFileOptions):
     enqueue: bool
     processes: int | None
     tag: list[str]
+    budget: float | None
 
 
 class Command(base.Command):
@@ -73,6 +75,9 @@ class Command(base.Command):
         source.add_argument("--config", metavar="FILE", help="the run's config (YAML)")
         source.add_argument("--env", action="append", metavar="SLUG", help="environment; repeatable, with --model")
         source.add_argument("--resume", metavar="RUN", help="continue a run: request missing and errored responses")
+        parser.add_argument(
+            "--budget", type=float, metavar="USD", help="with --resume: new budget of the run, more than it has spent"
+        )
         parser.add_argument(
             "--model", action="append", default=[], metavar="NAME", help="registered model, such as demo; repeatable"
         )
@@ -134,6 +139,8 @@ class Command(base.Command):
             if tags:
                 raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
             return self._reopen_run(options["resume"], options, owner)
+        if options["budget"] is not None:
+            raise UsageError("--budget belongs to --resume; a new run has --set limits.budget_usd=USD.")
         if options["env"] is not None:
             if not options["model"]:
                 raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
@@ -157,8 +164,12 @@ class Command(base.Command):
             return run, config
         if owner:
             take_lease(run=run, owner=owner)
-        resume_run(run=run, owner=owner)
-        return run, config
+        try:
+            resume_run(run=run, owner=owner, budget_usd=options["budget"])
+        except UserError:
+            release_lease(run=run, owner=owner)
+            raise
+        return run, config_of(run)  # with the new budget
 
     def _execute_run(self, run: Run, config: RunConfig, console: Console, options: EvalOptions, owner: str) -> Run:
         """Execute *run* here, or follow the workers that do."""
