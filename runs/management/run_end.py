@@ -1,11 +1,26 @@
-"""How commands that execute a run end if it is not completed."""
+"""How commands that execute a run end if it is not completed, or if some of its responses have no score."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, cast
 
 from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
 from runs.limits.budget import LARGER_BUDGET
+from runs.missing import is_run_complete
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
+
+
+class ResultRow(TypedDict):
+    """The keys of a row in the results that decide the exit code."""
+
+    environment: str
+    model: str
+    cases: int
+    passed: int
+    failed: int
+    accuracy: float | None
 
 
 def resume_command(run: Run) -> str:
@@ -21,3 +36,17 @@ def check_completed(run: Run, ended: base.Command) -> None:
     if run.status != Run.Status.COMPLETED:
         larger = " --budget USD" if run.message.endswith(LARGER_BUDGET) else ""
         raise ended.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
+
+
+def check_scored(run: Run, results: Mapping[str, object], ended: base.Command) -> Sequence[ResultRow]:
+    """Return the rows of *results*. Exit if *run* is not completed, or if some of its responses have no score."""
+    check_completed(run, ended)
+    rows = cast("list[ResultRow]", results["results"])
+    if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
+        if is_run_complete(run):
+            raise ended.exit_with(
+                INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
+            )
+        again = f"Request them again: {resume_command(run)}"
+        raise ended.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
+    return rows

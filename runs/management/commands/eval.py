@@ -16,7 +16,7 @@ from rich.console import Console
 from hub.common.errors import UserError
 from hub.common.leases import new_owner
 from hub.management import base
-from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
+from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -32,7 +32,7 @@ from runs.management.report_files import (
     check_report_files,
     write_report_files,
 )
-from runs.management.run_end import check_completed, resume_command
+from runs.management.run_end import check_scored, resume_command
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
 from runs.reports import print_report, results_json
@@ -221,29 +221,10 @@ class Command(base.Command):
         sys.exit(DONE)
 
     def _exit(self, run: Run, results: Mapping[str, object], options: EvalOptions) -> None:
-        check_completed(run, self)
-        rows = cast("list[_ResultRow]", results["results"])
-        if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
-            if is_run_complete(run):
-                raise self.exit_with(
-                    INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
-                )
-            again = f"Request them again: {resume_command(run)}"
-            raise self.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
+        rows = check_scored(run, results, self)
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
             sys.exit(BELOW_FLOOR)
-
-
-class _ResultRow(TypedDict):
-    """The keys of a row in the results that decide the exit code."""
-
-    environment: str
-    model: str
-    cases: int
-    passed: int
-    failed: int
-    accuracy: float | None
