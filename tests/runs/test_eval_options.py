@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 
 from hub.services import import_bundle
+from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
 
@@ -99,3 +101,26 @@ def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_unknown()
     with pytest.raises(SystemExit) as exit_:
         call_command("eval", env=["changing-plans"], model=["demo"])
     assert exit_.value.code == 2
+
+
+def test_enqueue_says_that_no_worker_has_taken_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = 0.0
+
+    def sleep(_: float) -> None:
+        nonlocal clock
+        clock += 5
+        if clock == 400:
+            Run.objects.update(status="running", lease_owner="elsewhere:1:a")
+        if clock == 450:
+            Run.objects.update(status="cancelled", lease_owner="")
+
+    monkeypatch.setattr("runs.execution.dispatch._send", lambda *_: None)
+    monkeypatch.setattr(eval_command, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock))
+    with pytest.raises(SystemExit):
+        call_command("eval", "--env", "repair-desk", "--model", "demo", "--enqueue")
+    said = " ".join(capsys.readouterr().out.split())
+    run = Run.objects.get()
+    notice = f"No worker has taken run {run.pk} yet. If none is running, start the site and its workers: "
+    assert said.count(notice) == 2 and "manage.py serve" in said

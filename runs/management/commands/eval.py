@@ -6,7 +6,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, TypedDict, cast
+from typing import NoReturn, cast
 
 from django.conf import settings
 from django.core.management import call_command
@@ -17,6 +17,7 @@ from hub.common.errors import UserError
 from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
+from hub.management.invocation import command
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -35,12 +36,15 @@ from runs.management.report_files import (
 from runs.management.run_end import check_scored, resume_command
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
+from runs.queue import count_workers
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
 from runs.services import config_of, create_run, interrupt_run, resume_run
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
+_WAITS_LONG_S = 10.0  # after which a command says that no worker has taken its run, ...
+_STILL_WAITS_S = 300.0  # ... and how often it says so again
 _COUNT_SHARE = 0.05  # of the time that a command waits, the database may spend on counting the responses of the run
 BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
 _MANY = 5000  # missing responses from which several processes are worth their start
@@ -196,6 +200,7 @@ class Command(base.Command):
         dispatch_run(run=run)
         delayed_until = None
         count_at = 0.0
+        notice_at: float | None = None
         try:
             while run.status in ACTIVE:
                 time.sleep(_POLL_EVERY_S)
@@ -204,6 +209,13 @@ class Command(base.Command):
                     delayed_until = run.retry_at
                     progress.run_delayed(run.message, (run.retry_at - timezone.now()).total_seconds())
                 started = time.monotonic()
+                if run.status != Run.Status.QUEUED or run.lease_owner or run.retry_at is not None:
+                    notice_at = None
+                elif notice_at is None:
+                    notice_at = started + _WAITS_LONG_S
+                elif started >= notice_at:
+                    notice_at = started + _STILL_WAITS_S
+                    progress.show_notice(_why_waiting(run))
                 if started >= count_at:
                     progress.show_stored(*stored_counts(run))
                     ended = time.monotonic()
@@ -228,3 +240,11 @@ class Command(base.Command):
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
             sys.exit(BELOW_FLOOR)
+
+
+def _why_waiting(run: Run) -> str:
+    """Return that no worker has taken *run* yet, and what helps."""
+    if count_workers():
+        return f"No worker has taken run {run.pk} yet: the workers execute other runs."
+    notice = f"No worker has taken run {run.pk} yet. If none is running, start the site and its workers"
+    return f"{notice}: {command('serve')}"
