@@ -47,6 +47,7 @@ _WAITS_LONG_S = 10.0  # after which a command says that no worker has taken its 
 _STILL_WAITS_S = 300.0  # ... and how often it says so again
 _COUNT_SHARE = 0.05  # of the time that a command waits, the database may spend on counting the responses of the run
 BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
+_MAX_PROCESSES = 256
 _MANY = 5000  # missing responses from which several processes are worth their start
 
 
@@ -130,8 +131,8 @@ class Command(base.Command):
         fail_under = options["fail_under"]
         if fail_under is not None and not 0 <= fail_under <= 1:
             raise UsageError(f"--fail-under is an accuracy from 0 to 1, not {fail_under:g}.")
-        if options["processes"] is not None and options["processes"] < 1:
-            raise UsageError(f"--processes is at least 1, not {options['processes']}.")
+        if options["processes"] is not None and not 1 <= options["processes"] <= _MAX_PROCESSES:
+            raise UsageError(f"--processes is a number from 1 to {_MAX_PROCESSES}, not {options['processes']}.")
         if options["enqueue"] and options["processes"] is not None:
             raise UsageError("The workers execute the run; remove --processes or --enqueue.")
         if options["enqueue"] and options["no_cache"]:
