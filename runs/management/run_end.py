@@ -12,7 +12,7 @@ from runs.models import Run
 from runs.services import STORED_IS_KEPT
 
 
-class ResultRow(TypedDict):
+class ScoredRow(TypedDict):
     """The keys of a row in the results that decide the exit code."""
 
     environment: str
@@ -38,10 +38,10 @@ def check_completed(run: Run, ended: base.Command) -> None:
         raise ended.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
 
 
-def check_scored(run: Run, results: Mapping[str, object], ended: base.Command) -> Sequence[ResultRow]:
+def check_scored(run: Run, results: Mapping[str, object], ended: base.Command) -> Sequence[ScoredRow]:
     """Return the rows of *results*. Exit if *run* is not completed, or if some of its responses have no score."""
     check_completed(run, ended)
-    rows = cast("list[ResultRow]", results["results"])
+    rows = cast("list[ScoredRow]", results["results"])
     if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
         if is_run_complete(run):
             raise ended.exit_with(
