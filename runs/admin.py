@@ -68,6 +68,7 @@ class RunAdmin(admin.ModelAdmin):
         "created_by",
         "created_at",
         "finished_at",
+        "budget_changes",
         "deleted_at",
         "deleted_by",
     )

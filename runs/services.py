@@ -23,6 +23,7 @@ from runs.missing import expected_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
+from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
 
@@ -135,12 +136,15 @@ def config_of(run: Run) -> RunConfig:
     return parse_config(run.config, source)
 
 
-def resume_run(*, run: Run, owner: str = "") -> bool:
+def resume_run(*, run: Run, owner: str = "", budget_usd: float | None = None, user: User | None = None) -> bool:
     """Make *run* ready to be executed again, with another chance for models that were stopped.
 
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
-    is queued for the workers. Returns False if it is active, or held by another process. Raises QuotaExceeded.
+    is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. Returns
+    False if it is active, or held by another process. Raises QuotaExceeded and BudgetError.
     """
+    if budget_usd is not None:
+        check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
         check_spend(run.team, [spec for spec in specs if costs_money(spec)])
@@ -154,6 +158,8 @@ def resume_run(*, run: Run, owner: str = "") -> bool:
                 change_status(run, Run.Status.QUEUED, owner=owner, cancel_requested=False)
             except (StatusConflict, RunBusy):
                 return False
+        if budget_usd is not None:
+            change_budget(run, budget_usd, user)
         run.models.update(stopped="")
         if run.tracking_state == Run.TrackingState.LOGGED:  # with the results before
             run.tracking_state = Run.TrackingState.PENDING

@@ -1,13 +1,11 @@
 """Types of dataset rows, their limits, and the check of a row."""
 
-import base64
-import datetime
-import decimal
 from collections.abc import Callable, Sequence
 from typing import IO
 
 from hub.common.problems import Problem
 from hub.common.storable import unstorable_character
+from hub.datasets import json_values
 from hub.manifest.problems import BundleError
 from hub.protocols.messages import JSON
 
@@ -51,21 +49,8 @@ def unstorable_text(value: object) -> tuple[str, str]:
 
 
 def to_json_value(value: object, file: str, line: int) -> JSON:
-    """Return a value of a typed table as JSON: times as ISO 8601, decimals as text, bytes as `{"b64"}`."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise DatasetError(file, line, f"the row contains {value}, which JSON cannot represent.")
-        return value
-    if isinstance(value, dict):
-        return {str(key): to_json_value(item, file, line) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_value(item, file, line) for item in value]
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        return {"b64": base64.b64encode(value).decode("ascii")}
-    raise DatasetError(file, line, f"the row contains a {type(value).__name__}, which JSON cannot represent.")
+    """Return a value of a typed table as JSON, as `json_values.to_json_value` does. Raises DatasetError."""
+    try:
+        return json_values.to_json_value(value)
+    except json_values.NotJSON as error:
+        raise DatasetError(file, line, f"the row contains {error}.") from None

@@ -31,8 +31,8 @@ import jinja2.debug  # used for errors only; imported now since a renderer can o
 from jinja2 import TemplateError, UndefinedError
 from jinja2.exceptions import SecurityError
 
+from hub.common import containment
 from hub.templating.environment import CompiledTemplate, TemplateEnvironment, TooLong
-from sandbox.engine.isolation import landlock, namespaces, seccomp, syscalls
 
 if __name__ == "__main__":
     sys.path.remove(_ROOT)
@@ -47,7 +47,6 @@ ORDER = struct.Struct("!ci")  # FORK, with a socket, or END and the renderer's p
 ANSWER = struct.Struct("!i")  # a pid, or the wait status of an ended renderer
 SIZE = struct.Struct("!I")
 FORK, END = b"F", b"E"
-_ERROR_MEMORY = 64 << 20  # bytes of address space for reporting that the limit was reached
 
 
 class Item(TypedDict):
@@ -138,38 +137,9 @@ def _render_requests() -> None:
 
 def contain() -> str:
     """Give up all access that rendering does not need; return the isolation tier. Raises OSError."""
-    contained = False
-    base = resource.getpagesize() * _pages()
-    os.chdir("/")
-    namespaces.leave_root()
-    if syscalls.LINUX:
-        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
-        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        version = landlock.abi()
-        if version and seccomp.works():
-            ruleset = landlock.ruleset(version, [], [], [])
-            landlock.restricting(ruleset)()
-            os.close(ruleset)
-            program = seccomp.build(
-                own_pid=os.getpid(), processes=False, metadata=False, signals=False, truncation=False, shared=False
-            )
-            seccomp.installing(program)()
-            contained = True
-    for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK):
-        resource.setrlimit(number, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (SESSION_CPU_S, SESSION_CPU_S))
-    memory = base + (MEMORY_MB << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory + _ERROR_MEMORY))
+    tier = containment.contain(memory_mb=MEMORY_MB, cpu_s=SESSION_CPU_S)
     signal.signal(signal.SIGPROF, _too_slow)
-    return "B" if contained else "C"
-
-
-def _pages() -> int:
-    """Return the number of pages of address space of this process; 0 outside of Linux."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[0])
-    except OSError:
-        return 0
+    return tier
 
 
 def _too_slow(*_: object) -> NoReturn:

@@ -28,7 +28,15 @@ from preferences.selectors import (
     openly_disputing_preferences,
     with_related_objects,
 )
-from runs.exports.protocol import ExportError, JSONObject, Row, exported_rows, json_line, write_json_lines
+from runs.exports.protocol import (
+    ExportError,
+    JSONObject,
+    NothingToExport,
+    Row,
+    exported_rows,
+    json_line,
+    write_json_lines,
+)
 
 _FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a path with one of these is a file
 _CHUNK = 500  # preferences with all their texts in memory at a time
@@ -118,9 +126,9 @@ class LintedExport:
             yield row
 
     def require_rows(self) -> None:
-        """Raise ExportError if no row was made."""
+        """Raise NothingToExport if no row was made."""
         if not self.report.written:
-            raise ExportError(_nothing_to_write(self.report.lint))
+            raise NothingToExport(_nothing_to_write(self.report.lint))
 
     def ties(self) -> Iterator[JSONObject]:
         """Yield the ties that the format has no place for."""

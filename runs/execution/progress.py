@@ -78,6 +78,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         text = f"{clean(reason)} The run continues when it works again; next try in {seconds:.0f} s."
         self._print(text, style="yellow")
 
+    def show_notice(self, text: str) -> None:
+        """Print why nothing happens at present."""
+        self._print(clean(text), style="yellow")
+
     def _print(self, text: str, style: str = "") -> None:
         """Print a line, which a terminal folds; in a pipe it stays one line, so that logs can be searched."""
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)

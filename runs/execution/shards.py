@@ -19,6 +19,7 @@ from runs.missing import count_missing
 from runs.models import Run, RunEnvironment, Shard
 from runs.queue import by_fewest_workers, should_help_another_user
 from runs.selectors import models_under_test
+from runs.spending import budget_of
 
 logger = logging.getLogger(__name__)
 
@@ -123,10 +124,8 @@ def _take_lease(shard: Shard, owner: str) -> bool:
 
 
 def _has_budget(run: Run) -> bool:
-    limits = run.config.get("limits")
-    budget = limits.get("budget_usd") if isinstance(limits, dict) else None
-    within = not isinstance(budget, int | float) or run.budget_granted < budget
-    return within and has_quota_left(run)
+    budget = budget_of(run)
+    return (budget is None or run.budget_granted < budget) and has_quota_left(run)
 
 
 def renew_shards(run_id: int, owner: str) -> None:

@@ -3,7 +3,7 @@
 from runs.exports.failure_formats.base import COMPLETIONS
 from runs.exports.failure_formats.registry import FORMATS
 from runs.exports.failures import export_failures, failures_export
-from runs.exports.protocol import Export, ExportError, ExportReport
+from runs.exports.protocol import Export, ExportError, ExportReport, NothingToExport
 from runs.exports.recordings import export_responses
 from runs.exports.rollout_formats.registry import ROLLOUT_FORMATS
 from runs.exports.rollouts import (
@@ -13,6 +13,7 @@ from runs.exports.rollouts import (
     export_run_rollouts,
     run_rollouts_export,
 )
+from runs.exports.selection import check_known
 
 __all__ = [
     "COMPLETIONS",
@@ -21,7 +22,9 @@ __all__ = [
     "Export",
     "ExportError",
     "ExportReport",
+    "NothingToExport",
     "RolloutSelection",
+    "check_known",
     "episodes_export",
     "export_episodes",
     "export_failures",

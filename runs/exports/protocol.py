@@ -23,6 +23,10 @@ class ExportError(UserError):
     """An export that is not possible. The message has the reason and an alternative."""
 
 
+class NothingToExport(ExportError):
+    """The export has no rows, so nothing was written. Commands exit with 2, REST responds with 400."""
+
+
 class LeftOut(Exception):
     """An item that cannot be exported. The message is the reason, under which it is counted."""
 
@@ -38,6 +42,12 @@ class ExportReport:
     def left_out_lines(self) -> list[str]:
         """Return a sentence for each reason, such as "Left out 3: no gold answer."."""
         return [f"Left out {count:,}: {reason}." for reason, count in self.left_out.items() if count]
+
+    def require_rows(self, noun: str) -> None:
+        """Raise NothingToExport if there is no row. noun: what a row is made from, such as `failing case`."""
+        if not self.written:
+            reason = f"There is no {noun} to export, so nothing was written."
+            raise NothingToExport(" ".join([reason, *self.left_out_lines()]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from hub.common.wording import end_sentence, suggest
 from hub.models import EnvironmentVersion
 from runs.exports.protocol import ExportError
 from runs.models import Run, RunEnvironment, RunModel
@@ -10,13 +11,21 @@ HELD_OUT_SPLIT = "of a held-out split"  # reasons why items are left out of expo
 DEFECTIVE = "of a case that was found wrong"
 
 
+def check_known(noun: str, name: str, known: Iterable[str], path: str) -> None:
+    """Raise ExportError at *path* if *name* is not one of *known*; the message suggests the closest of them."""
+    names = list(known)
+    if name not in names:
+        advice = suggest(name, names) or "none is stored yet"
+        raise ExportError(end_sentence(f"There is no {noun} {name!r}; {advice}"), path)
+
+
 def find_run_model(run: Run, label: str | None) -> RunModel | None:
     """Return the model under test of *run* with that label, or None without a label. Raises ExportError."""
     if label is None:
         return None
     models = {model.label: model for model in run.models.filter(role="")}
     if label not in models:
-        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.", "model")
+        raise ExportError(end_sentence(f"Run {run.pk} has no model {label!r}; {suggest(label, models)}"), "model")
     return models[label]
 
 
@@ -29,9 +38,8 @@ def find_run_environments(run: Run, slug: str | None) -> list[RunEnvironment]:
     if slug is None:
         return list(environments.values())
     if slug not in environments:
-        raise ExportError(
-            f"Run {run.pk} has no environment {slug!r}; its environments are {', '.join(environments)}.", "environment"
-        )
+        advice = suggest(slug, environments)
+        raise ExportError(end_sentence(f"Run {run.pk} has no environment {slug!r}; {advice}"), "environment")
     return [environments[slug]]
 
 

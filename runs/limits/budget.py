@@ -10,7 +10,7 @@ from django.db.models import F
 from hub.common.wording import dollars
 from runs.models import Run
 
-LARGER_BUDGET = "To continue, start a run with a larger limits.budget_usd: replies that were paid come from the cache."
+LARGER_BUDGET = "To continue, resume the run with a larger budget."
 _PART = 4  # a grant is a quarter of what is left ...
 _SMALLEST = 200  # ... but at least this part of the budget
 

@@ -1,11 +1,26 @@
-"""How commands that execute a run end if it is not completed."""
+"""How commands that execute a run end if it is not completed, or if some of its responses have no score."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, cast
 
 from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
 from runs.limits.budget import LARGER_BUDGET
+from runs.missing import is_run_complete
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
+
+
+class ScoredRow(TypedDict):
+    """The keys of a row in the results that decide the exit code."""
+
+    environment: str
+    model: str
+    cases: int
+    passed: int
+    failed: int
+    accuracy: float | None
 
 
 def resume_command(run: Run) -> str:
@@ -19,5 +34,19 @@ def check_completed(run: Run, ended: base.Command) -> None:
         shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
         raise ended.exit_with(INTERRUPTED, f"{shown} Continue with: {resume_command(run)}")
     if run.status != Run.Status.COMPLETED:
-        advice = "" if run.message.endswith(LARGER_BUDGET) else f" Continue with: {resume_command(run)}"
-        raise ended.exit_with(INCOMPLETE, f"{run.message}{advice}")
+        larger = " --budget USD" if run.message.endswith(LARGER_BUDGET) else ""
+        raise ended.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
+
+
+def check_scored(run: Run, results: Mapping[str, object], ended: base.Command) -> Sequence[ScoredRow]:
+    """Return the rows of *results*. Exit if *run* is not completed, or if some of its responses have no score."""
+    check_completed(run, ended)
+    rows = cast("list[ScoredRow]", results["results"])
+    if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
+        if is_run_complete(run):
+            raise ended.exit_with(
+                INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
+            )
+        again = f"Request them again: {resume_command(run)}"
+        raise ended.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
+    return rows

@@ -93,6 +93,11 @@ class Run(Leased, TeamOwned):
         default=0.0, help_text="Part of the budget in USD that is spent, or that a process of a divided run may spend."
     )
 
+    budget_changes = OrderedJSONField(
+        default=list,
+        help_text='Changes of its budget when it was resumed: [{"from", "to", "by", "at"}]; by: a username.',
+    )
+
     class Meta:
         ordering = ["-id"]
         # Of deleted runs only: lists filter by null, which nearly all rows have.

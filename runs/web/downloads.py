@@ -15,7 +15,6 @@ from runs.exports import (
     FORMATS,
     ROLLOUT_FORMATS,
     Export,
-    ExportError,
     ExportReport,
     RolloutSelection,
     episodes_export,
@@ -116,24 +115,19 @@ def _download(name: str, noun: str, export: Export[Item]) -> Download:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
             report = export.write_file(path)
-            _require_rows(report, noun)
+            report.require_rows(noun)
             # The open file stays readable after its folder is deleted. Its space is freed when it is closed.
             return _complete(FileResponse(path.open("rb"), as_attachment=True, filename=name), report)
     report = ExportReport()
     lines = export.lines(report)
     first = list(islice(lines, BUFFERED))
-    _require_rows(report, noun)
+    report.require_rows(noun)
     response = StreamingHttpResponse(
         chain([b"".join(first)], lines),
         content_type="application/octet-stream",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
     return _complete(response, report) if len(first) < BUFFERED else Download(response=response)
-
-
-def _require_rows(report: ExportReport, noun: str) -> None:
-    if not report.written:
-        raise ExportError(" ".join([f"There is no {noun} to write.", *report.left_out_lines()]))
 
 
 def _complete(response: HttpResponseBase, report: ExportReport) -> Download:

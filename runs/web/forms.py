@@ -172,6 +172,12 @@ class DescriptionForm(forms.Form):
             raise forms.ValidationError(str(error)) from None
 
 
+class ResumeForm(forms.Form):
+    """New budget of a run that is resumed; without one it keeps its budget."""
+
+    budget_usd = forms.FloatField(required=False, min_value=0, label="New budget, US dollars")
+
+
 class CompareForm(FilterForm):
     ignored = frozenset()
 

@@ -19,6 +19,7 @@ from runs.models import ENDED, Response, Run
 from runs.reports.formats import percent
 from runs.results.statistics.proportion_intervals import proportion_interval
 from runs.selectors import REASON_WITHHELD, withheld_environments
+from runs.spending import budget_of
 from runs.stages import stages
 from runs.web.queries import CellProgress, RunProgressData, get_progress, list_responses
 
@@ -248,13 +249,6 @@ def stage_states(run: Run) -> list[StageState]:
         else:
             states.append(StageState(stage.key, stage.title, "waiting"))
     return states
-
-
-def budget_of(run: Run) -> float | None:
-    """Return the budget of *run* in USD, or None."""
-    limits = run.config.get("limits")
-    budget = limits.get("budget_usd") if isinstance(limits, dict) else None
-    return float(budget) if isinstance(budget, int | float) else None
 
 
 def rough_duration(seconds: float | None) -> str:

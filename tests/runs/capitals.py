@@ -71,9 +71,9 @@ def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run
     return execute_run(run=run, config=config, listener=listener, options=options), listener
 
 
-def resume(run: Run) -> tuple[Run, SilentListener]:
+def resume(run: Run, *, budget_usd: float | None = None) -> tuple[Run, SilentListener]:
     run = Run.objects.get(pk=run.pk)
-    resume_run(run=run)
+    resume_run(run=run, budget_usd=budget_usd)
     return execute(run, config_of(run))
 
 

@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 
 from hub.services import import_bundle
+from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
+from tests.commands import run_command
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,3 +102,46 @@ def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_unknown()
     with pytest.raises(SystemExit) as exit_:
         call_command("eval", env=["changing-plans"], model=["demo"])
     assert exit_.value.code == 2
+
+
+def test_enqueue_says_that_no_worker_has_taken_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = 0.0
+
+    def sleep(_: float) -> None:
+        nonlocal clock
+        clock += 5
+        if clock == 400:
+            Run.objects.update(status="running", lease_owner="elsewhere:1:a")
+        if clock == 450:
+            Run.objects.update(status="cancelled", lease_owner="")
+
+    monkeypatch.setattr("runs.execution.dispatch._send", lambda *_: None)
+    monkeypatch.setattr(eval_command, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: clock))
+    with pytest.raises(SystemExit):
+        call_command("eval", "--env", "repair-desk", "--model", "demo", "--enqueue")
+    said = " ".join(capsys.readouterr().out.split())
+    run = Run.objects.get()
+    notice = f"No worker has taken run {run.pk} yet. If none is running, start the site and its workers: "
+    assert said.count(notice) == 2 and "manage.py serve" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("eval --env repair-desk --model demo --limit 0", "--limit must be 1 or more, not 0"),
+        ("eval --env repair-desk --model demo --limit=-3", "--limit must be 1 or more, not -3"),
+        ("eval --env repair-desk --model demo --fail-under nan", "--fail-under is an accuracy from 0 to 1, not nan"),
+        ("eval --env repair-desk --model demo --processes 0", "--processes is a number from 1 to 256, not 0"),
+        ("eval --env repair-desk --model demo --processes 99999", "--processes is a number from 1 to 256, not 99999"),
+        ("eval --env repair-desk --model demo --set limits.turns=0", "limits.turns"),
+        ("eval --env repair-desk --model demo --set limits.budget_usd=-1", "limits.budget_usd"),
+        ("runs list --limit 0", "--limit is a number from 1, not 0"),
+        ("compare 1 2 --margin nan", "--margin is a difference of accuracies between 0 and 1, not nan"),
+        ("compare 1 2 --margin 5", "--margin is a difference of accuracies between 0 and 1, not 5"),
+    ],
+)
+def test_numbers_without_sense_are_errors(words: str, said: str) -> None:
+    assert said in run_command(*words.split(), code=2)
+    assert not Run.objects.exists()

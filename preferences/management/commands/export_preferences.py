@@ -5,13 +5,16 @@ from datetime import date
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from django.contrib.auth.models import User
+
 from hub.common.output.files import add_force_argument
-from hub.common.wording import counted, end_sentence, suggest
+from hub.common.wording import counted
 from hub.management import base
 from hub.models import Environment
-from preferences.exporters import FORMATS, ExportError, PreferenceReport, export_preferences
+from preferences.exporters import FORMATS, PreferenceReport, export_preferences
 from preferences.models import Preference
 from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
+from runs.exports import check_known
 from runs.selectors import get_run
 
 
@@ -32,6 +35,8 @@ class Options(TypedDict):
 
 class Command(base.Command):
     help = "Write preferences. Formats: " + "; ".join(f"{name}: {item.summary}" for name, item in FORMATS.items())
+
+    option_names = {"environment": "--environment", "reviewer": "--reviewer"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--format", required=True, choices=list(FORMATS))
@@ -69,17 +74,20 @@ class Command(base.Command):
 
 
 def _filters(options: Options) -> PreferenceFilters:
-    """Return the given filters. Raises RunNotFound or ExportError if the run or the environment does not exist."""
-    slug = options["environment"]
-    if slug and not Environment.objects.filter(slug=slug).exists():
-        known = Environment.objects.order_by("slug").values_list("slug", flat=True)
-        advice = suggest(slug, known) or "none is stored yet"
-        raise ExportError(end_sentence(f"There is no environment {slug!r}; {advice}"))
+    """Return the given filters. Raises RunNotFound or ExportError if something that they name does not exist."""
+    slug, reviewer = options["environment"], options["reviewer"]
+    if slug:
+        slugs = Environment.objects.order_by("slug").values_list("slug", flat=True)
+        check_known("environment", slug, slugs, "environment")
+    if reviewer and not User.objects.filter(username=reviewer).exists():
+        reviewers = User.objects.filter(pk__in=Preference.objects.order_by().values("reviewer"))
+        names = reviewers.order_by("username").values_list("username", flat=True)
+        check_known("reviewer", reviewer, names, "reviewer")
     return {
         "source": options["source"],
         "verdict": options["verdict"],
         "run": get_run(options["run"]).pk if options["run"] else None,
         "environment": slug,
-        "reviewer": options["reviewer"],
+        "reviewer": reviewer,
         "since": options["since"],
     }

@@ -1,7 +1,6 @@
 """Budget of an execution: it counts the costs of earlier executions, and is granted to several processes in parts."""
 
 from django.db import transaction
-from django.db.models import Count, Q, Sum
 
 from hub.models import Team
 from hub.teams.quotas import lock_team
@@ -10,11 +9,10 @@ from runs.execution.shards import held_by_others
 from runs.execution.storage import Reader
 from runs.limits.budget import Budget, SharedBudget, return_rest, start_budget
 from runs.limits.team_quotas import grant_next, return_team_rest, start_team_spend
-from runs.models import ENDED, ModelCall, Response, Run, TeamSpend
+from runs.models import ENDED, Run, TeamSpend
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS
-from runs.stages import stages
+from runs.spending import earlier_costs
 
 _RESTART_PART = 0.02  # of the budget; the parts that working processes do not use are smaller
 
@@ -101,19 +99,3 @@ async def restart_budget(context: RunContext, reader: Reader, budget: Budget) ->
     await reader.run(_start_grants, context.run, budget.spent)
     budget.restart()
     return True
-
-
-def earlier_costs(run: Run) -> tuple[float, bool]:
-    """Return the known cost of *run* so far in USD, and whether some costs are unknown.
-
-    Stored calls include those of a process that was killed before it stored their responses. Without the cache, the
-    stored responses are all that is known.
-    """
-    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
-    calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
-        cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
-    )
-    of_stages = [stage.spent(run) for stage in stages()]
-    stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
-    unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
-    return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown

@@ -19,7 +19,7 @@ from runs.execution.faults import InfrastructureFault, find_fault
 from runs.execution.model_client import ModelClient
 from runs.execution.plan import BlockSource, EvaluatedModel, Listener, Plan
 from runs.execution.session.context import RunContext
-from runs.execution.session.run_budget import earlier_costs, open_budget, restart_budget, return_grants
+from runs.execution.session.run_budget import open_budget, restart_budget, return_grants
 from runs.execution.session.stage_runner import StageRunner
 from runs.execution.shards import (
     ShardSource,
@@ -37,6 +37,7 @@ from runs.providers.base import ModelSpec
 from runs.queue import should_make_way
 from runs.selectors import models_under_test, role_models
 from runs.services import STORED_IS_KEPT
+from runs.spending import earlier_costs
 
 logger = logging.getLogger(__name__)
 Status = Run.Status

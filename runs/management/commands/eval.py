@@ -6,23 +6,25 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, TypedDict, cast
+from typing import NoReturn, cast
 
 from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 from rich.console import Console
 
+from hub.common.errors import UserError
 from hub.common.leases import new_owner
 from hub.management import base
-from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
+from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
+from hub.management.invocation import command
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
 from runs.execution.runner import ExecutionOptions, execute_run
-from runs.leases import take_lease
+from runs.leases import release_lease, take_lease
 from runs.management.config_file import UsageError, build_config, load_config
 from runs.management.dry_run import DryRun
 from runs.management.report_files import (
@@ -31,17 +33,21 @@ from runs.management.report_files import (
     check_report_files,
     write_report_files,
 )
-from runs.management.run_end import check_completed, resume_command
+from runs.management.run_end import check_scored, resume_command
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
+from runs.queue import count_workers
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
 from runs.services import config_of, create_run, interrupt_run, resume_run
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
+_WAITS_LONG_S = 10.0  # after which a command says that no worker has taken its run, ...
+_STILL_WAITS_S = 300.0  # ... and how often it says so again
 _COUNT_SHARE = 0.05  # of the time that a command waits, the database may spend on counting the responses of the run
 BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
+_MAX_PROCESSES = 256
 _MANY = 5000  # missing responses from which several processes are worth their start
 
 
@@ -61,6 +67,7 @@ class EvalOptions(ReportFileOptions):
     enqueue: bool
     processes: int | None
     tag: list[str]
+    budget: float | None
 
 
 class Command(base.Command):
@@ -73,6 +80,9 @@ class Command(base.Command):
         source.add_argument("--config", metavar="FILE", help="the run's config (YAML)")
         source.add_argument("--env", action="append", metavar="SLUG", help="environment; repeatable, with --model")
         source.add_argument("--resume", metavar="RUN", help="continue a run: request missing and errored responses")
+        parser.add_argument(
+            "--budget", type=float, metavar="USD", help="with --resume: new budget of the run, more than it has spent"
+        )
         parser.add_argument(
             "--model", action="append", default=[], metavar="NAME", help="registered model, such as demo; repeatable"
         )
@@ -121,8 +131,8 @@ class Command(base.Command):
         fail_under = options["fail_under"]
         if fail_under is not None and not 0 <= fail_under <= 1:
             raise UsageError(f"--fail-under is an accuracy from 0 to 1, not {fail_under:g}.")
-        if options["processes"] is not None and options["processes"] < 1:
-            raise UsageError(f"--processes is at least 1, not {options['processes']}.")
+        if options["processes"] is not None and not 1 <= options["processes"] <= _MAX_PROCESSES:
+            raise UsageError(f"--processes is a number from 1 to {_MAX_PROCESSES}, not {options['processes']}.")
         if options["enqueue"] and options["processes"] is not None:
             raise UsageError("The workers execute the run; remove --processes or --enqueue.")
         if options["enqueue"] and options["no_cache"]:
@@ -134,6 +144,8 @@ class Command(base.Command):
             if tags:
                 raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
             return self._reopen_run(options["resume"], options, owner)
+        if options["budget"] is not None:
+            raise UsageError("--budget belongs to --resume; a new run has --set limits.budget_usd=USD.")
         if options["env"] is not None:
             if not options["model"]:
                 raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
@@ -157,8 +169,12 @@ class Command(base.Command):
             return run, config
         if owner:
             take_lease(run=run, owner=owner)
-        resume_run(run=run, owner=owner)
-        return run, config
+        try:
+            resume_run(run=run, owner=owner, budget_usd=options["budget"])
+        except UserError:
+            release_lease(run=run, owner=owner)
+            raise
+        return run, config_of(run)  # with the new budget
 
     def _execute_run(self, run: Run, config: RunConfig, console: Console, options: EvalOptions, owner: str) -> Run:
         """Execute *run* here, or follow the workers that do."""
@@ -185,6 +201,7 @@ class Command(base.Command):
         dispatch_run(run=run)
         delayed_until = None
         count_at = 0.0
+        notice_at: float | None = None
         try:
             while run.status in ACTIVE:
                 time.sleep(_POLL_EVERY_S)
@@ -193,6 +210,13 @@ class Command(base.Command):
                     delayed_until = run.retry_at
                     progress.run_delayed(run.message, (run.retry_at - timezone.now()).total_seconds())
                 started = time.monotonic()
+                if run.status != Run.Status.QUEUED or run.lease_owner or run.retry_at is not None:
+                    notice_at = None
+                elif notice_at is None:
+                    notice_at = started + _WAITS_LONG_S
+                elif started >= notice_at:
+                    notice_at = started + _STILL_WAITS_S
+                    progress.show_notice(_why_waiting(run))
                 if started >= count_at:
                     progress.show_stored(*stored_counts(run))
                     ended = time.monotonic()
@@ -210,15 +234,7 @@ class Command(base.Command):
         sys.exit(DONE)
 
     def _exit(self, run: Run, results: Mapping[str, object], options: EvalOptions) -> None:
-        check_completed(run, self)
-        rows = cast("list[_ResultRow]", results["results"])
-        if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
-            if is_run_complete(run):
-                raise self.exit_with(
-                    INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
-                )
-            again = f"Request them again: {resume_command(run)}"
-            raise self.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
+        rows = check_scored(run, results, self)
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
@@ -227,12 +243,9 @@ class Command(base.Command):
             sys.exit(BELOW_FLOOR)
 
 
-class _ResultRow(TypedDict):
-    """The keys of a row in the results that decide the exit code."""
-
-    environment: str
-    model: str
-    cases: int
-    passed: int
-    failed: int
-    accuracy: float | None
+def _why_waiting(run: Run) -> str:
+    """Return that no worker has taken *run* yet, and what helps."""
+    if count_workers():
+        return f"No worker has taken run {run.pk} yet: the workers execute other runs."
+    notice = f"No worker has taken run {run.pk} yet. If none is running, start the site and its workers"
+    return f"{notice}: {command('serve')}"

@@ -58,9 +58,7 @@ class Command(base.Command):
             completion=options["completion"],
             force=options["force"],
         )
+        exported.require_rows("failing case")
         for line in exported.left_out_lines():
             self.stderr.write(line)
-        if exported.written:
-            self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")
-        else:
-            self.stdout.write("There is no failing case to export; no file was created.")
+        self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")

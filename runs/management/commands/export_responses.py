@@ -28,11 +28,10 @@ class Command(base.Command):
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = export_responses(get_run(options["run"]), options["out"], force=options["force"])
+        exported.require_rows("response")
         for line in exported.left_out_lines():
             self.stderr.write(line)
         for path in exported.files:
             self.stdout.write(
                 f"Wrote {path}. To replay it, set `provider: replay` and `responses: {path}` in a config."
             )
-        if not exported.files:
-            self.stdout.write("The run has no responses; no file was created.")

@@ -16,9 +16,11 @@ from runs.exports import (
     ExportError,
     ExportReport,
     RolloutSelection,
+    check_known,
     export_episodes,
     export_run_rollouts,
 )
+from runs.models import EpisodeSession
 from runs.selectors import get_run
 
 
@@ -40,7 +42,7 @@ class Command(base.Command):
         "Write episodes that trainers drove over REST, or a run's scored responses, to a file with rewards and tokens."
     )
 
-    option_names = {"environment": "--environment", "model": "--model"}
+    option_names = {"environment": "--environment", "model": "--model", "user": "--user"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
@@ -56,10 +58,9 @@ class Command(base.Command):
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = self._export(options)
+        exported.require_rows("rollout")
         for line in exported.left_out_lines():
             self.stderr.write(line)
-        if not exported.written:
-            raise ExportError("There is no rollout to export, so nothing was written.")
         self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
 
     def _export(self, options: Options) -> ExportReport:
@@ -83,5 +84,6 @@ class Command(base.Command):
             return None
         user = User.objects.filter(username=name).first()
         if user is None:
-            raise ExportError(f"There is no user {name!r}.")
+            users = User.objects.filter(pk__in=EpisodeSession.objects.order_by().values("user"))
+            check_known("user", name, users.order_by("username").values_list("username", flat=True), "user")
         return user

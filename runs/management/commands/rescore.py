@@ -11,7 +11,7 @@ from hub.management.base import INTERRUPTED, UNAVAILABLE
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
 from runs.execution.runner import ExecutionOptions, execute_run
-from runs.management.run_end import check_completed, resume_command
+from runs.management.run_end import check_scored, resume_command
 from runs.missing import count_missing
 from runs.reports import print_report, results_json
 from runs.rescoring import create_rescoring
@@ -52,7 +52,8 @@ class Command(base.Command):
         except KeyboardInterrupt:
             interrupt_run(run=run, owner=owner)
             raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume_command(run)}") from None
-        self.print_json({**results_json(run), "rescored_from": run.rescored_from_id, "left_out": rescoring.left_out})
+        results = results_json(run)
+        self.print_json({**results, "rescored_from": run.rescored_from_id, "left_out": rescoring.left_out})
         if not options["json"]:
             print_report(run, console)
-        check_completed(run, self)
+        check_scored(run, results, self)

@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from hub.common.errors import Conflict, TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
+from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
@@ -60,7 +61,7 @@ class JSONTextParser(YAMLParser):
 
 
 class IgnoringParser(BaseParser):
-    """Parser for actions without a body: a body of any type is ignored."""
+    """Parser for actions that need no body: a body of any type, or of any other type than JSON, is ignored."""
 
     media_type = "*/*"
 
@@ -115,6 +116,11 @@ class RunDetails(RunItem):
     """A run with its config and progress."""
 
     config = serializers.SerializerMethodField()
+    budget_changes = serializers.JSONField(
+        read_only=True,
+        help_text="Changes of the budget when the run was resumed: `from`, `to`, `at` and `by`, a username or "
+        "empty for the command line.",
+    )
     progress = serializers.SerializerMethodField()
 
     @extend_schema_field(OpenApiTypes.ANY)
@@ -127,7 +133,17 @@ class RunDetails(RunItem):
         return get_shared_progress(run)
 
     class Meta(RunItem.Meta):
-        fields = [*RunItem.Meta.fields, "config", "progress"]
+        fields = [*RunItem.Meta.fields, "config", "budget_changes", "progress"]
+
+
+class Resumption(StrictSerializer):
+    """How a run is resumed. The body may be left out."""
+
+    budget_usd = serializers.FloatField(
+        required=False,
+        help_text="New budget of the run in US dollars, for a run that has one. It has to exceed what the run has "
+        "spent. The run records the change.",
+    )
 
 
 class Description(StrictSerializer):
@@ -241,12 +257,19 @@ class RunCancel(ChangeEndpoint):
 class RunResume(ChangeEndpoint):
     """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
-    @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody, 503: ErrorBody})
+    parser_classes = [BoundedJSONParser, IgnoringParser]
+
+    @extend_schema(
+        operation_id="runs_resume",
+        request={"application/json": Resumption},
+        responses={200: RunItem, 400: ErrorBody, 409: ErrorBody, 503: ErrorBody},
+    )
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         if is_run_complete(run):
             return Answer(RunItem(run).data)
-        if not resume_run(run=run):
+        budget = Resumption.read(request).get("budget_usd")
+        if not resume_run(run=run, budget_usd=budget, user=cast(User, request.user)):
             raise Conflict("The run is already in progress.")
         dispatch_run(run=run)
         return Answer(RunItem(run).data)

@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.errors import UserError
@@ -27,6 +28,7 @@ from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
 from runs.services import RunActive, cancel_run, delete_run, move_run, resume_run
+from runs.spending import BudgetError, budget_of, is_budget_spent
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
@@ -34,6 +36,7 @@ from runs.web.forms import (
     DescriptionForm,
     FailuresFilter,
     ResponsesFilter,
+    ResumeForm,
     RunRolloutsFilter,
     RunsFilter,
 )
@@ -115,6 +118,9 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         )
         context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
         context["missing"] = queries.get_missing(found)
+        if context["may_change"] and is_budget_spent(found):
+            context["spent_budget"] = budget_of(found)
+        context["budget_changes"] = [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes]
         context["continuation"] = find_continuation(request.user, found) if request.user.has_perm(ADD) else None
         context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)
@@ -193,8 +199,15 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found):
         messages.info(request, "The run is complete: no response is missing or errored.")
         return redirect("runs:run", pk=pk)
+    assert request.user.is_authenticated
+    form = ResumeForm(request.POST)
     try:
-        resumed = resume_run(run=found)
+        if not form.is_valid():
+            raise BudgetError("The new budget is not an amount of US dollars, such as 20.")
+        budget = form.cleaned_data["budget_usd"]
+        if budget is None and is_budget_spent(found):
+            raise BudgetError("The budget of the run is spent. Enter a larger one to resume it.")
+        resumed = resume_run(run=found, budget_usd=budget, user=request.user)
     except UserError as error:
         messages.error(request, error.message)
         return redirect("runs:run", pk=pk)

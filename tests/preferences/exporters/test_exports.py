@@ -567,6 +567,13 @@ def test_command_exits_2_if_nothing_matches(tmp_path: Path, capsys: Any) -> None
     )
     assert f"There is no run {run + 1}" in refused(capsys, "--out", tmp_path / "p", "--run", run + 1)
     assert "There is no environment 'nope'" in refused(capsys, "--out", tmp_path / "p", "--environment", "nope")
+    said = refused(capsys, "--out", tmp_path / "p", "--reviewer", "bob")
+    assert said.startswith("There is no reviewer 'bob'; known are ann. (Option: --reviewer.)")
+    record(*responses("three", "four"), by="anna")
+    said = refused(capsys, "--out", tmp_path / "p", "--reviewer", "annna")
+    assert said.startswith("There is no reviewer 'annna'; did you mean 'anna'?")
+    User.objects.create_user("newcomer")
+    assert refused(capsys, "--out", tmp_path / "p", "--reviewer", "newcomer").startswith("No preference matches")
     assert not (tmp_path / "p").exists()
 
 

@@ -323,21 +323,10 @@ def test_spent_budget_stops_the_run_until_it_is_raised(folder: Path) -> None:
         run, _ = start(folder, text)
         assert run.status == "stopped" and "budget" in run.message
         assert len(server.requests) == Response.objects.count() == 3
-        run.config["limits"]["budget_usd"] = 1
-        run.save()
-        run, _ = resume(run)
+        assert resume(run)[0].status == "stopped"
+        run, _ = resume(run, budget_usd=1.0)
         assert len(server.requests) == len(CAPITALS)
     assert run.status == "completed" and all_passed(run)
-
-
-def test_run_with_a_larger_budget_continues_one_whose_budget_is_spent(folder: Path) -> None:
-    config = folder / "eval.yaml"
-    with endpoint(answer_capital) as server:
-        config.write_text(config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1))
-        said = run_command("eval", "--config", config, code=1)
-        assert "start a run with a larger limits.budget_usd" in said and "--resume" not in said
-        run_command("eval", "--config", config, "--set", "limits.budget_usd=1")
-        assert len(server.requests) == len(CAPITALS)
 
 
 def test_endpoint_without_answer_makes_the_response_errored(folder: Path) -> None:

@@ -21,7 +21,7 @@ from runs.execution.runner import ExecutionOptions, execute_run
 from runs.execution.shards import divide_run, held_by_others, release_shards, take_any_shard, take_shard
 from runs.limits.budget import Part, SharedBudget, grant_part, return_rest, start_budget
 from runs.models import Response, Run, Score, Shard
-from runs.services import cancel_run, config_of, create_run
+from runs.services import cancel_run, config_of, create_run, resume_run
 from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
 from tests.processes import send_task, start_eval, wait_until, worker
@@ -217,6 +217,22 @@ def test_budget_that_a_killed_worker_was_granted_is_granted_again(numbers: Path,
     assert run.status == "stopped"
     assert 0.96 * 0.004 <= sum(costs) <= 0.004 + 8 * max(costs)
     assert run.cost_usd == pytest.approx(sum(costs))
+
+
+def test_raised_budget_is_available_to_all_workers(numbers: Path, settings: Any) -> None:
+    settings.SHARD_RESPONSES = 30
+    with endpoint(repeat_number) as server:
+        run = create_numbers_run(numbers, server.url, limits={"budget_usd": 0.004, "retries": 0})
+        options = ExecutionOptions(workers_help=True)
+        execute_run(run=run, config=config_of(run), listener=SilentListener(), options=options)
+        assert run.status == "stopped"
+        # As if a reply without token counts had stopped it: then the whole budget counts as granted.
+        Run.objects.update(budget_granted=1.0)
+        run = Run.objects.get()
+        resume_run(run=run, budget_usd=1.0)
+        assert Run.objects.get().budget_granted == pytest.approx(run.cost_usd)
+        execute_run(run=run, config=config_of(run), listener=SilentListener(), options=options)
+    assert run.status == "completed"
 
 
 def test_leading_process_that_lost_a_shard_returns_the_run_to_the_queue(numbers: Path, settings: Any) -> None:

@@ -18,6 +18,7 @@ from runs.exports import FORMATS, ExportError, export_failures, export_responses
 from runs.exports.failure_formats.base import find_passing
 from runs.models import Response, Run, RunModel
 from runs.providers.replay import open_recording
+from tests.commands import run_command
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -497,13 +498,27 @@ def test_command_has_the_filters_of_the_response_list(tmp_path: Path) -> None:
         assert [row["case"] for row in read_lines(out)] == cases
 
 
-def test_run_without_failures_creates_no_file(tmp_path: Path, capsys: Any) -> None:
+def test_export_of_nothing_exits_with_2_and_creates_no_file(tmp_path: Path) -> None:
     run = failing_run(stored_version(cases=2), "pp")
     for format in FORMATS:
         if not FORMATS[format].training:
-            call_command("export_failures", str(run.pk), "--format", format, "--out", str(tmp_path / "out"))
-    assert "no file was created" in capsys.readouterr().out
+            said = run_command("export_failures", run.pk, "--format", format, "--out", tmp_path / "out", code=2)
+            assert said == "There is no failing case to export, so nothing was written.\n"
+    Response.objects.all().delete()
+    said = run_command("export_responses", run.pk, "--out", tmp_path / "out", code=2)
+    assert said == "There is no response to export, so nothing was written.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_names_in_filters_suggest_close_ones(tmp_path: Path) -> None:
+    run = failing_run(stored_version("order-desk", cases=2), "pf")
+    for option, given, known in (("--model", "alhpa", "alpha"), ("--environment", "order-dexk", "order-desk")):
+        for words in (
+            ["export_failures", run.pk, "--format", "jsonl"],
+            ["export_rollouts", "--run", run.pk],
+        ):
+            said = run_command(*words, "--out", tmp_path / "out", option, given, code=2)
+            assert f"{given!r}; did you mean {known!r}? (Option: {option}.)" in said
 
 
 @pytest.mark.parametrize(

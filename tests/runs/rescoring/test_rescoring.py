@@ -96,6 +96,25 @@ def test_interrupted_scoring_again_has_the_exit_code_of_an_interruption(
     assert "Interrupted. Continue with: " in said and said.endswith(f"eval --resume {again.pk}\n")
 
 
+def test_responses_without_a_score_have_the_exit_code_that_they_have_in_eval(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(*, run: Run, **_: object) -> Run:
+        environment = run.environments.get()
+        for i, position in enumerate(environment.case_positions or []):
+            case = environment.version.cases.get(position=position)
+            stored_response(run, case, "passed" if i else "errored")
+        Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED)
+        run.refresh_from_db()
+        return run
+
+    monkeypatch.setattr(rescore, "execute_run", execute)
+    said = run_command("rescore", run.pk, code=1)
+    again = Run.objects.exclude(pk=run.pk).get()
+    assert "Some responses are errored or unscored. Request them again: " in said
+    assert said.endswith(f"eval --resume {again.pk}\n")
+
+
 def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
     Run.objects.update(status=Run.Status.RUNNING)
     run.refresh_from_db()

@@ -21,6 +21,7 @@ from runs.models import EpisodeSession, Response
 from runs.rollouts.creation import create_rollout
 from runs.rollouts.sessions import get_session
 from runs.rollouts.steps import step_rollout
+from tests.commands import run_command
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -217,9 +218,17 @@ def test_rest_export_contains_only_own_episodes(user: User, version: Environment
     answer: Any = client.get("/api/v1/episodes/export?model=step-100")
     rows = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
     assert [(row["case"], row["user"]) for row in rows] == [("france", "trainer")]
-    assert client.get("/api/v1/episodes/export?model=none").json()["message"] == "There is no rollout to write."
+    message = client.get("/api/v1/episodes/export?model=step-10").json()["message"]
+    assert message == "There is no model 'step-10'; did you mean 'step-100'?"
     for wrong in ("since=yesterday", "environment=atlantis"):
         assert client.get(f"/api/v1/episodes/export?{wrong}").status_code == 400
+
+
+def test_command_suggests_names_of_users_and_models(user: User, version: EnvironmentVersion, tmp_path: Path) -> None:
+    play(user, version, "france", "Paris", model="step-100")
+    for option, given, known in (("--user", "triner", "trainer"), ("--model", "stp-100", "step-100")):
+        said = run_command("export_rollouts", "--out", tmp_path / "out.jsonl", option, given, code=2)
+        assert f"{given!r}; did you mean {known!r}? (Option: {option}.)" in said
 
 
 def test_rest_export_of_visible_run(user: User) -> None:

@@ -1,0 +1,124 @@
+"""Budgets that are raised when a run continues: from the command line, on the page and over REST."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from hub.models import Environment, Team
+from hub.teams.quotas import QuotaExceeded
+from runs.models import Run
+from runs.services import resume_run
+from runs.spending import BudgetError, budget_of
+from tests.commands import run_command
+from tests.endpoint import endpoint
+from tests.members import member
+from tests.runs.capitals import CAPITALS, all_passed, answer_capital, config_text, start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SPENT = 0.00013  # US dollars, for three of the six answers
+LIMITS = {"budget_usd": SPENT, "retries": 0}
+
+
+@pytest.fixture
+def stopped(folder: Path) -> Run:
+    """Return a run whose budget is spent."""
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits=LIMITS, concurrency=1))
+    assert run.status == "stopped"
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    return Run.objects.get()
+
+
+@pytest.fixture
+def runner(client: Client) -> User:
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+def test_command_continues_the_same_run_with_a_larger_budget(folder: Path) -> None:
+    config = folder / "eval.yaml"
+    with endpoint(answer_capital) as server:
+        config.write_text(config_text(server.url, limits=LIMITS, concurrency=1))
+        said = run_command("eval", "--config", config, code=1)
+        run = Run.objects.get()
+        assert f"eval --resume {run.pk} --budget USD" in said
+        run_command("eval", "--resume", run.pk, "--budget", "1")
+        assert len(server.requests) == len(CAPITALS)
+    run = Run.objects.get()
+    assert run.status == "completed" and all_passed(run)
+    assert run.config["limits"]["budget_usd"] == 1.0
+    [change] = run.budget_changes
+    assert (change["from"], change["to"], change["by"]) == (SPENT, 1.0, "")
+
+
+@pytest.mark.parametrize("budget", ["0.00001", "0", "-1", "nan", "inf"])
+def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> None:
+    before = stopped.config
+    said = run_command("eval", "--resume", stopped.pk, "--budget", budget, code=2)
+    assert "budget" in said.lower() and ("larger" in said or "greater than zero" in said)
+    stopped.refresh_from_db()
+    assert (stopped.status, stopped.config, stopped.budget_changes) == ("stopped", before, [])
+    assert stopped.lease_owner == ""  # it can be resumed at once
+    with pytest.raises(BudgetError, match=f"Run {stopped.pk} has spent"):
+        resume_run(run=stopped, budget_usd=stopped.cost_usd)
+
+
+def test_budget_option_needs_a_run_that_has_a_budget(folder: Path, stopped: Run) -> None:
+    assert "--budget belongs to --resume" in run_command(
+        "eval", "--env", "capitals", "--model", "small", "--budget", "2", code=2
+    )
+    Run.objects.update(config={**stopped.config, "limits": {}})
+    assert "has no budget" in run_command("eval", "--resume", stopped.pk, "--budget", "2", code=2)
+
+
+def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) -> None:
+    url = f"/runs/{stopped.pk}/"
+    shown = client.get(url).getvalue().decode()
+    assert 'name="budget_usd"' in shown and "of $0.0001 is spent" in shown
+    answer = client.post(f"{url}resume/", follow=True)
+    assert "The budget of the run is spent. Enter a larger one" in answer.getvalue().decode()
+    answer = client.post(f"{url}resume/", {"budget_usd": "much"}, follow=True)
+    assert "is not an amount of US dollars" in answer.getvalue().decode()
+    assert Run.objects.get().status == "stopped"
+    client.post(f"{url}resume/", {"budget_usd": "2.5"})
+    run = Run.objects.get()
+    assert (run.status, budget_of(run), run.budget_changes[0]["by"]) == ("queued", 2.5, runner.username)
+    assert f"from $0.0001 to $2.50 by {runner.username}" in client.get(url).getvalue().decode()
+
+
+def test_page_of_a_run_that_ended_otherwise_does_not_ask(client: Client, runner: User, stopped: Run) -> None:
+    Run.objects.update(status="interrupted")
+    answer = client.get(f"/runs/{stopped.pk}/")
+    assert answer.status_code == 200 and 'name="budget_usd"' not in answer.getvalue().decode()
+
+
+def test_rest_resumes_with_a_larger_budget(client: Client, runner: User, stopped: Run) -> None:
+    url = f"/api/v1/runs/{stopped.pk}/"
+
+    def post(body: object) -> Any:
+        return client.post(f"{url}resume", json.dumps(body), content_type="application/json")
+
+    answer = post({"budget_usd": 0.0001})
+    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "budget_usd"
+    assert post({"budget_usd": "nan"}).status_code == 400
+    assert "budget_usd" in post({"budget": 5}).json()["errors"][0]["message"]
+    assert post({"budget_usd": 5}).json()["status"] == "queued"
+    details = client.get(url).json()
+    assert details["config"]["limits"]["budget_usd"] == 5.0
+    assert details["budget_changes"][0].items() >= {"from": SPENT, "to": 5.0, "by": runner.username}.items()
+    assert post({"budget_usd": 6}).status_code == 409
+
+
+def test_quota_of_the_team_holds_although_the_budget_is_raised(stopped: Run) -> None:
+    group = Group.objects.create(name="Vision")
+    team = Team.objects.create(group=group, slug="vision", spend_usd_per_month=0.0)
+    Run.objects.update(team=team)
+    with pytest.raises(QuotaExceeded):
+        resume_run(run=Run.objects.get(), budget_usd=5.0)
+    assert budget_of(Run.objects.get()) == SPENT
