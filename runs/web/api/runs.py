@@ -286,7 +286,7 @@ class RunReport(APIView):
     def get(self, request: Request, pk: int) -> Answer | FileResponse:
         format = ReportFilter(request.query_params).values()["format"] or "json"
         if format == "json":
-            return Answer(results_json(queries.get_visible_run(request.user, pk)))
+            return Answer(results_json(queries.get_visible_run(request.user, pk), user=request.user))
         file = REPORT_FILES[format]
         run = queries.get_visible_run(request.user, pk)
         if not file.withholds:

@@ -132,7 +132,8 @@ def _results(request: HttpRequest, run: Run) -> dict[str, object]:
     context: dict[str, object] = {"ended": ended, "evaluated": evaluated, "outcome": outcome_of(run)}
     if ended or evaluated:
         withheld = set(withheld_environments(request.user, run).values_list("pk", flat=True))
-        context |= {"results": results_for_page(run, withheld=withheld), "cost": known_cost(run)}
+        results = results_for_page(run, withheld=withheld, user=request.user)
+        context |= {"results": results, "cost": known_cost(run)}
     return context
 
 

@@ -239,6 +239,21 @@ def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Cli
     assert all(text in client.get(f"{URL}{run.pk}/").content.decode() for text in hidden)
 
 
+def test_served_models_are_named_to_staff_only(client: Client, runner: User, run: Run) -> None:
+    for i, response in enumerate(Response.objects.filter(run_model__label="alpha")):
+        Response.objects.filter(pk=response.pk).update(served_model=f"hidden-{i % 2}")
+    urls = [
+        f"{URL}{run.pk}/{path}" for path in ("responses/", "report", "report?format=html", "report?format=markdown")
+    ]
+    urls.append(f"/runs/{run.pk}/")
+    assert not [url for url in urls if "hidden-" in client.get(url).getvalue().decode()]
+    [warning] = [text for text in client.get(urls[1]).json()["warnings"] if "several models" in text]
+    assert warning.endswith("the figures mix them.")
+    runner.is_staff = True
+    runner.save()
+    assert not [url for url in urls if "hidden-" not in client.get(url).getvalue().decode()]
+
+
 def test_unknown_run_returns_404(client: Client, runner: User) -> None:
     for url in (f"{URL}9/", f"{URL}9/responses/", f"{URL}9/report", f"{URL}9/failures?format=sft"):
         body: dict[str, Any] = client.get(url).json()
