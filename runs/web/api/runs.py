@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.errors import Conflict, TooLarge, UserError
+from hub.common.errors import TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
@@ -30,7 +30,7 @@ from runs.reports import results_json
 from runs.reports.files import REPORT_FILES
 from runs.rescoring import create_rescoring
 from runs.selectors import shown_config
-from runs.services import cancel_run, create_run, delete_run, move_run, resume_run
+from runs.services import RunInProgress, cancel_run, create_run, delete_run, move_run, resume_run
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_report
@@ -241,13 +241,18 @@ class RunCancel(ChangeEndpoint):
 class RunResume(ChangeEndpoint):
     """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
-    @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody, 503: ErrorBody})
+    @extend_schema(
+        operation_id="runs_resume",
+        description="409: the run has not ended. If it is being cancelled, `Retry-After` says when to send it again.",
+        request=None,
+        responses={200: RunItem, 409: ErrorBody, 503: ErrorBody},
+    )
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         if is_run_complete(run):
             return Answer(RunItem(run).data)
         if not resume_run(run=run):
-            raise Conflict("The run is already in progress.")
+            raise RunInProgress(run)
         dispatch_run(run=run)
         return Answer(RunItem(run).data)
 

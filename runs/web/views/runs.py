@@ -26,7 +26,7 @@ from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
-from runs.services import RunActive, cancel_run, delete_run, move_run, resume_run
+from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
@@ -203,7 +203,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         if notify_workers(request, found):
             messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
-        messages.warning(request, "The run is already in progress.")
+        messages.warning(request, RunInProgress(found).message)
     return redirect("runs:run", pk=pk)
 
 

@@ -1,12 +1,14 @@
 """REST API of runs: create, progress, cancel, resume, responses, report, failing cases, comparison."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -182,6 +184,19 @@ def test_cancel_and_resume(client: Client, run: Run) -> None:
     assert client.post(f"{URL}{run.pk}/resume").status_code == 409
     assert client.post(f"{URL}{run.pk}/cancel").json()["status"] == "cancelled"
     assert client.get(f"{URL}{run.pk}/cancel").status_code == 405
+
+
+def test_run_that_is_being_cancelled_can_be_resumed_shortly(client: Client, run: Run) -> None:
+    lease = {"lease_owner": "worker:1", "lease_until": timezone.now() + timedelta(minutes=1)}
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, finished_at=None, **lease)
+    going = client.post(f"{URL}{run.pk}/resume")
+    assert (going.status_code, going.json()["message"]) == (409, "The run is already in progress.")
+    assert "Retry-After" not in going
+    assert client.post(f"{URL}{run.pk}/cancel").json()["status"] == "running"
+    stopping = client.post(f"{URL}{run.pk}/resume")
+    assert (stopping.status_code, stopping["Retry-After"]) == (409, "5")
+    assert "is being cancelled" in stopping.json()["message"] and "few seconds" in stopping.json()["message"]
+    assert "is being cancelled" in client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
 
 
 def test_complete_run_is_not_resumed(client: Client, run: Run) -> None:
