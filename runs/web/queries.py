@@ -1,5 +1,6 @@
 """Queries of the pages and REST API of runs: visible runs, filtered responses, progress of a run."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypedDict
 
@@ -17,6 +18,7 @@ from runs.description import may_describe
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, WITH_RESULTS, ModelEndpoint, Response, Run, RunEnvironment, RunModel, RunTag
 from runs.results.breakdown.reasons import pattern_regex
+from runs.results.counting import quarantined_cases
 from runs.results.stored import count_responses, get_results
 from runs.selectors import (
     KNOWN_COST,
@@ -337,6 +339,21 @@ def get_progress(run: Run) -> RunProgressData:
         "cost_usd": cost_usd,
         "cells": cells,
     }
+
+
+def count_quarantined(run: Run) -> dict[tuple[str, str], Counter[str]]:
+    """Return the number of responses of *run* to quarantined cases by status, for each environment and model.
+
+    The keys are `environment` and `model` of CellProgress; cells without such responses are left out.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for environment in run.environments.select_related("version__environment"):
+        if cases := quarantined_cases(run, environment):
+            rows = Response.objects.filter(run_environment=environment, case__in=cases).order_by()
+            by_status = rows.values_list("run_model__label", "status").annotate(count=Count("id"))
+            for model, status, count in by_status:
+                counts.setdefault((str(environment.version), model), Counter())[status] = count
+    return counts
 
 
 # Number of responses by environment of the run, model of the run and status.
