@@ -1,7 +1,6 @@
 """Redirects to the sign-in page, which lead back to a page afterwards."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -29,8 +28,8 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         self,
         request: HttpRequest,
         view_func: Callable[..., HttpResponseBase],
-        view_args: tuple[Any, ...],
-        view_kwargs: dict[Any, Any],
+        view_args: tuple[object, ...],
+        view_kwargs: dict[str, object],
     ) -> HttpResponseBase | None:
         """Return None if the view may be called, otherwise the redirect."""
         response = super().process_view(request, view_func, view_args, view_kwargs)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
+from hub.common.wording import end_sentence, suggest
 from hub.models import Case, Team
 from hub.protocols.calls import total_cost
 from hub.teams.membership import choose_target
@@ -102,6 +103,17 @@ def filter_runs(
     if q:
         runs = runs.filter(name__icontains=q)
     return runs
+
+
+def check_model(user: User | AnonymousUser, label: str) -> str:
+    """Return *label*, the value of a filter. Raises ValidationError if *user* sees no model or run with it."""
+    if not label or visible_models(user).filter(name=label).exists():
+        return label
+    runs = visible_runs(user).order_by().values("pk")
+    if not RunModel.objects.filter(label=label, role="", run__in=runs).exists():
+        known = suggest(label, visible_models(user).order_by("name").values_list("name", flat=True))
+        raise ValidationError(end_sentence(f"There is no model {label!r}; {known or 'none is registered yet'}"))
+    return label
 
 
 def filter_models(user: User | AnonymousUser, *, team: str = "") -> QuerySet[ModelEndpoint]:

@@ -91,7 +91,14 @@ def test_invalid_body_is_rejected_with_standard_error_body(client: Client, runne
 def test_runs_are_listed_and_filtered(client: Client, run: Run) -> None:
     other = stored_run(run.environments.get().version, ["gamma"], name="second", status=Run.Status.FAILED)
     assert [item["run"] for item in client.get(URL).json()["results"]] == [other.pk, run.pk]
-    for query, expected in {"status=failed": [other.pk], "model=beta": [run.pk], "environment=nothing": []}.items():
+    ModelEndpoint.objects.create(name="unused", model="m")
+    for query, expected in {
+        "status=failed": [other.pk],
+        "model=beta": [run.pk],
+        "model=unused": [],
+        "environment=sums": [other.pk, run.pk],
+        "tag=nothing": [],
+    }.items():
         assert [item["run"] for item in client.get(f"{URL}?{query}").json()["results"]] == expected
 
 
