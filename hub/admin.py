@@ -4,6 +4,7 @@ The content of a version is never edited: changed content is a new version.
 """
 
 import json
+from collections.abc import Callable
 
 from django import forms
 from django.contrib import admin, messages
@@ -143,13 +144,7 @@ class EnvironmentAdmin(CuratorAdmin):
 
     @admin.action(description="Publish (the gates must have passed)")
     def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
-        for environment in queryset.select_related("latest__environment"):
-            try:
-                services.publish_environment(environment=environment)
-            except services.EnvironmentRefused as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                self.message_user(request, f"{environment} is published.", messages.SUCCESS)
+        self._change_each(request, queryset, services.publish_environment, "published")
 
     @admin.action(description="Feature")
     def feature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
@@ -163,11 +158,21 @@ class EnvironmentAdmin(CuratorAdmin):
         queryset.update(featured=featured)
         self.message_user(request, "Featured." if featured else "No longer featured.", messages.SUCCESS)
 
-    @admin.action(description="Retire (old runs keep it)")
+    @admin.action(description="Retire published ones (old runs keep them)")
     def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
-        for environment in queryset:
-            services.retire_environment(environment=environment)
-            self.message_user(request, f"{environment} is retired.", messages.SUCCESS)
+        self._change_each(request, queryset, services.retire_environment, "retired")
+
+    def _change_each(
+        self, request: HttpRequest, queryset: QuerySet[Environment], change: Callable[..., None], result: str
+    ) -> None:
+        """Call *change* with each environment, and report which are *result* and why the others are not."""
+        for environment in queryset.select_related("latest__environment"):
+            try:
+                change(environment=environment)
+            except services.EnvironmentRefused as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.message_user(request, f"{environment} is {result}.", messages.SUCCESS)
 
 
 @admin.register(Team)

@@ -239,7 +239,14 @@ def publish_environment(*, environment: Environment) -> None:
 
 
 def retire_environment(*, environment: Environment) -> None:
-    """Remove the environment from the catalogue; runs that used it keep it."""
+    """Remove the environment from the catalogue; runs that used it keep it.
+
+    Raises EnvironmentRefused if it is not published: retired environments are visible to all, private ones are not.
+    """
+    if environment.visibility != Environment.Visibility.PUBLISHED:
+        raise EnvironmentRefused(
+            f"{environment.slug} is {environment.visibility}; only a published environment can be retired."
+        )
     _set_visibility(environment, Environment.Visibility.RETIRED)
 
 

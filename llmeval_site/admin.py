@@ -1,24 +1,42 @@
 """Admin pages for users, their OpenID identities, REST tokens and webhooks, and for the audit log."""
 
+from collections.abc import Sequence
+
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from llmeval_site.accounts.passwords import invite_user
 from llmeval_site.accounts.tokens import revoke_token
 from llmeval_site.models import ApiToken, AuditEntry, OpenIDIdentity, Webhook
+from review.models import Assignment
+from review.selectors import has_reviewed
 
 admin.site.unregister(User)
 
 
 @admin.register(User)
 class InvitingUserAdmin(UserAdmin):
-    """Django's admin of users, with an action that invites them by mail."""
+    """Django's admin of users, with an action that invites them by mail.
+
+    Tokens are deleted with their user, though they cannot be deleted alone. Users who have reviewed are not deleted.
+    """
 
     actions = ["invite"]
+
+    def get_deleted_objects(
+        self, objs: Sequence[User] | QuerySet[User], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Return what is deleted with the users *objs*, its counts, missing permissions, and what prevents it."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        missing -= {str(model._meta.verbose_name) for model in (ApiToken, Assignment)}
+        return deleted, counts, missing, [*protected, *(_reviews_of(user) for user in objs if has_reviewed(user))]
 
     def has_invite_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may mail links to choose a password."""
@@ -32,6 +50,16 @@ class InvitingUserAdmin(UserAdmin):
                 messages.success(request, f"A link was mailed to {user} at {user.email}.")
             else:
                 messages.warning(request, f"{user} is inactive or has no mail address.")
+
+
+def _reviews_of(user: User) -> SafeString:
+    """Return why *user* cannot be deleted, and what to do instead."""
+    return format_html(
+        'Reviews of {}, which belong to the preference data. Deactivate the account instead: untick "Active" on '
+        '<a href="{}">its page</a>.',
+        user,
+        reverse("admin:auth_user_change", args=[user.pk]),
+    )
 
 
 class SecretsAdmin(admin.ModelAdmin):

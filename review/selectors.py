@@ -7,7 +7,7 @@ from django.db.models import Count, Q
 
 from preferences.models import Preference
 from preferences.selectors import current_preferences, without_withheld
-from review.models import JudgeCall, Pair
+from review.models import Assignment, JudgeCall, Pair
 from review.queue.blinding import undecided_pairs
 from runs.models import Response, Run
 
@@ -87,3 +87,8 @@ def list_judge_calls(preference: Preference) -> list[JudgeCall]:
         prompt_version=preference.prompt_version,
     )
     return list(calls.order_by("swapped", "pk"))
+
+
+def has_reviewed(user: User) -> bool:
+    """Return whether pairs were assigned to *user*, or *user* is the reviewer of preferences."""
+    return Assignment.objects.filter(reviewer=user).exists() or Preference.objects.filter(reviewer=user).exists()

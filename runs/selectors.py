@@ -83,14 +83,19 @@ def visible_episodes(user: User) -> QuerySet[EpisodeSession]:
     return EpisodeSession.objects.filter(user=user).exclude(case__version__environment__team__in=hidden)
 
 
-def shown_config(run: Run, user: User | AnonymousUser) -> object:
-    """Return the config of *run*; without the description of endpoints unless *user* is staff."""
-    return run.config if user.is_staff else _without_endpoints(run.config)
+def sees_endpoints(user: User | AnonymousUser | None) -> bool:
+    """Return whether *user* may see addresses, key variables and names of models at endpoints. None: an operator."""
+    return user is None or user.is_staff
+
+
+def shown_config(run: Run, user: User | AnonymousUser | None) -> object:
+    """Return the config of *run*; without the description of endpoints unless *user* may see it."""
+    return run.config if sees_endpoints(user) else _without_endpoints(run.config)
 
 
 def shown_spec(model: RunModel, user: User | AnonymousUser) -> object:
-    """Return the configuration of a model; without the description of its endpoint unless *user* is staff."""
-    return model.spec if user.is_staff else _without_endpoints(model.spec)
+    """Return the configuration of a model; without the description of its endpoint unless *user* may see it."""
+    return model.spec if sees_endpoints(user) else _without_endpoints(model.spec)
 
 
 def _without_endpoints(value: object) -> object:

@@ -27,6 +27,7 @@ from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
 
+_STOPS_WITHIN_S = 5  # usual time in which a cancelled run stops
 STORED_IS_KEPT = "Stored responses are kept."
 # Registered models that replay recorded answers: name -> the key `model` of the provider `demo`.
 DEMO_MODELS = {"demo": "careful", "demo-hasty": "hasty"}
@@ -35,6 +36,19 @@ logger = logging.getLogger(__name__)
 
 class RunActive(Conflict):
     """The run has not ended, so it cannot be deleted."""
+
+
+class RunInProgress(Conflict):
+    """The run cannot be resumed, because it has not ended. If it is being cancelled, it may be in a few seconds."""
+
+    def __init__(self, run: Run) -> None:
+        cancelled = Run.objects.filter(pk=run.pk, status__in=ACTIVE, cancel_requested=True).exists()
+        super().__init__(
+            "The run is being cancelled and has not stopped yet. Resume it in a few seconds."
+            if cancelled
+            else "The run is already in progress."
+        )
+        self.retry_after = _STOPS_WITHIN_S if cancelled else None
 
 
 def create_run(

@@ -100,7 +100,14 @@ class Turn:
 
 
 class HarnessError(Exception):
-    """Failure of the environment's own code or files. The response is errored (kind `environment`), not wrong."""
+    """Failure of the environment's own code or files. The response is errored (kind `environment`), not wrong.
+
+    temporary: the same call may succeed later, for example because a time limit was reached.
+    """
+
+    def __init__(self, message: str, *, temporary: bool = False) -> None:
+        super().__init__(message)
+        self.temporary = temporary
 
 
 class Harness(ABC, Generic[OptionsT]):

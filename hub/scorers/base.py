@@ -78,11 +78,15 @@ class Verdict:
 
 
 class ScoringFailed(Exception):
-    """Failure of the sandbox or of a judge's endpoint during scoring: the response is errored and retried on resume."""
+    """Failure of the sandbox or of a judge's endpoint during scoring: the response is errored and retried on resume.
 
-    def __init__(self, kind: str, message: str) -> None:
+    kind: `environment` for failures of the bundle's own code or files. temporary: as for HarnessError.
+    """
+
+    def __init__(self, kind: str, message: str, *, temporary: bool = True) -> None:
         super().__init__(message)
         self.kind = kind
+        self.temporary = temporary
 
 
 async def run_job(services: Services, job: FunctionJob | ProgramJob | CallJob) -> Outcome:

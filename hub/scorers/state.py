@@ -73,10 +73,11 @@ class StateScorer(Scorer[StateScorerOptions]):
                 limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
             )
         except ValueError as error:
-            raise ScoringFailed("environment", f"{options.path}: {error}") from None
+            raise ScoringFailed("environment", f"{options.path}: {error}", temporary=False) from None
         outcome = await run_job(services, job)
         if outcome.status != Status.COMPLETED:
-            raise ScoringFailed("environment", f"{options.path}: {outcome.message}")
+            late = outcome.status == Status.TIMEOUT
+            raise ScoringFailed("environment", f"{options.path}: {outcome.message}", temporary=late)
         return _verdict(outcome.value, f"{options.path}:{function}")
 
 
@@ -87,6 +88,10 @@ def _verdict(value: JSON, who: str) -> Verdict:
     if isinstance(value, dict) and score is None and "score" in value:
         return Verdict(value=None, reason=reason or f"{who} could not decide.")
     if not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise ScoringFailed("environment", f"{who} answered {value!r:.200}; expected a score from 0 to 1 and a reason.")
+        raise ScoringFailed(
+            "environment",
+            f"{who} answered {value!r:.200}; expected a score from 0 to 1 and a reason.",
+            temporary=False,
+        )
     detail = {key: item for key, item in data.items() if key not in ("score", "reason")}
     return Verdict(value=float(score), reason=reason or f"{who} gave {float(score):g}.", detail=detail)

@@ -93,7 +93,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
     async def score(self, options: WorkspaceScriptOptions, submission: Submission, services: Services) -> Verdict:
         """Run the script. Raises ScoringFailed, of kind `environment` if the bundle is wrong."""
         if options.path not in submission.files:
-            raise ScoringFailed("environment", f"The bundle has no script {options.path!r}.")
+            raise ScoringFailed("environment", f"The bundle has no script {options.path!r}.", temporary=False)
         world = cast(WorkspaceState, submission.state)
         engine = get_workspaces()
         try:

@@ -3,13 +3,14 @@
 from collections import Counter
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Exists, Expression, F, JSONField, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, Coalesce, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
+from hub.common.wording import end_sentence, suggest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import list_visible_environments, may_see_content
 from hub.teams.membership import choose_target
@@ -27,6 +28,15 @@ CASE_COLUMNS = {"case": "external_id"}
 
 DEFAULT_HARNESS = "single_turn"  # of a manifest that names none
 PREVIEW = 240  # characters of a case's input and target in a list
+
+
+def check_environment(user: User | AnonymousUser, slug: str) -> str:
+    """Return *slug*, the value of a filter. Raises ValidationError if it is of no environment that *user* may see."""
+    visible = list_visible_environments(user)
+    if slug and not visible.filter(slug=slug).exists():
+        known = suggest(slug, visible.order_by("slug").values_list("slug", flat=True)) or "none is loaded yet"
+        raise ValidationError(end_sentence(f"There is no environment {slug!r}; {known}"))
+    return slug
 
 
 def filter_environments(

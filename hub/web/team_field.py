@@ -30,7 +30,7 @@ class OwnedFilter(FilterForm):
 
     def __init__(self, data: Mapping[str, object] | None = None, *, user: User | AnonymousUser) -> None:
         super().__init__(data)
-        self._user = user
+        self.user = user
         field = cast(forms.ChoiceField, self.fields["team"])
         field.choices = self._list_choices  # reads the teams when they are needed
         if self.data.get("team"):
@@ -45,7 +45,7 @@ class OwnedFilter(FilterForm):
 
     @cached_property
     def _own_choices(self) -> list[tuple[str, str]]:
-        return list_choices(self._user)
+        return list_choices(self.user)
 
 
 def add_team_field(form: forms.BaseForm, user: User) -> None:

@@ -36,7 +36,7 @@ FILTERS = [
 
 def _filters(request: Request) -> PreferenceFilters:
     """Return the given filters. Raises FilterError."""
-    return PreferencesFilter(request.query_params).filters()
+    return PreferencesFilter(request.query_params, user=request.user).filters()
 
 
 class PreferenceItem(serializers.BaseSerializer[Preference]):
@@ -74,7 +74,7 @@ class PreferencesExport(APIView):
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        form = ExportForm(request.query_params)
+        form = ExportForm(request.query_params, user=request.user)
         filters = form.filters()
         return export_zip(request, form.format_name, filters)
 

@@ -40,7 +40,7 @@ PAGE = 50
 @require_safe
 def preferences(request: HttpRequest) -> HttpResponse:
     """List the preferences in force, newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
-    form = PreferencesFilter(request.GET)
+    form = PreferencesFilter(request.GET, user=request.user)
     rows = _filtered(request, form)
     page = keyset_page(with_related_objects(rows), request, by="id", size=PAGE, descending=True)
     context = {
@@ -138,7 +138,7 @@ def _results_by_rule(side: SideEvidence | None) -> dict[str, RuleResult]:
 @require_safe
 def export(request: HttpRequest) -> HttpResponseBase:
     """Download the filtered preferences as a .zip with dataset card and provenance."""
-    form = ExportForm(request.GET)
+    form = ExportForm(request.GET, user=request.user)
     try:
         filters, format_name = form.filters(), form.format_name
         return export_zip(request, format_name, filters)
@@ -163,7 +163,7 @@ def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilter
 @require_safe
 def agreement(request: HttpRequest) -> HttpResponse:
     """Show the agreement of judge, reviewers and execution; `?environment=&run=`."""
-    form = PreferencesFilter(request.GET)
+    form = PreferencesFilter(request.GET, user=request.user)
     stored = get_agreement(request.user, form.filters()) if form.is_valid() else None
     found = stored.figures if stored else Agreement()
     context = {
@@ -180,7 +180,7 @@ def agreement(request: HttpRequest) -> HttpResponse:
 @require_safe
 def ranking(request: HttpRequest) -> HttpResponse:
     """Show the ranking of models in each environment; `?source=`: human, llm, execution, or all."""
-    form = PreferencesFilter(request.GET)
+    form = PreferencesFilter(request.GET, user=request.user)
     stored = get_rankings(request.user, form.filters()) if form.is_valid() else None
     found = stored.figures if stored else {}
     plots = [(slug, ranking_plot(item.models), item.problem) for slug, item in found.items()]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
 from django.template import Engine
 
 from runs.models import Run
@@ -11,15 +12,19 @@ from runs.reports.columns import result_json
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
+from runs.selectors import sees_endpoints
 from runs.stages import stages
 
 _REASONS = 5  # groups of equal reasons for each environment and model
 
 
-def results_json(run: Run, cells: Sequence[CellResult] | None = None) -> dict[str, object]:
+def results_json(
+    run: Run, cells: Sequence[CellResult] | None = None, *, user: User | AnonymousUser | None = None
+) -> dict[str, object]:
     """Return the document of `eval --json`; summaries of stages are beside `results`, under their keys.
 
-    *cells* are `get_results(run)`, if the caller has them already.
+    *cells* are `get_results(run)`, if the caller has them already. It leaves out what *user* may not see of endpoints.
+    None: an operator.
     """
     cells = get_results(run) if cells is None else cells
     return {
@@ -32,7 +37,7 @@ def results_json(run: Run, cells: Sequence[CellResult] | None = None) -> dict[st
         "cost_usd": None if run.cost_usd is None else round(run.cost_usd, 6),
         "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
-        "warnings": warnings(run, cells),
+        "warnings": warnings(run, cells, name_served=sees_endpoints(user)),
         **run.summaries,
         "mlflow": mlflow_ids(run),
     }

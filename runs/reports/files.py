@@ -35,7 +35,7 @@ def _write_html(run: Run, out: BinaryIO, reader: Reader) -> None:
 
 
 def _write_markdown(run: Run, out: BinaryIO, reader: Reader) -> None:
-    out.write(render_markdown(run).encode())
+    out.write(render_markdown(run, user=reader).encode())
 
 
 def _write_junit(run: Run, out: BinaryIO, reader: Reader) -> None:

@@ -28,7 +28,7 @@ from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import REASON_WITHHELD, models_under_test, shown_config, withheld_environments
+from runs.selectors import REASON_WITHHELD, models_under_test, sees_endpoints, shown_config, withheld_environments
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
@@ -68,10 +68,10 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             ],
             "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
-            "warnings": [clean(note) for note in warnings(run, cells)],
+            "warnings": [clean(note) for note in warnings(run, cells, name_served=sees_endpoints(user))],
             "stages": [clean(sentence) for sentence in stage_sentences(run)],
             "summaries": {key: _json(value) for key, value in run.summaries.items()},
-            "config": clean(_json(shown_config(run, user) if user else run.config), lines=True),
+            "config": clean(_json(shown_config(run, user)), lines=True),
             "host": _json(run.host),
         },
     )

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from django.contrib.auth.models import AnonymousUser, User
+
 from runs.models import Run
 from runs.reports import formats
 from runs.reports.columns import TABLE_COLUMNS
@@ -12,12 +14,16 @@ from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
+from runs.selectors import sees_endpoints
 
 
-def render_markdown(run: Run, cells: Sequence[CellResult] | None = None) -> str:
+def render_markdown(
+    run: Run, cells: Sequence[CellResult] | None = None, *, user: User | AnonymousUser | None = None
+) -> str:
     """Return the report of *run* as Markdown: verdicts, a table for each environment, frequent reasons, notes.
 
-    *cells* are `get_results(run)`, if the caller has them already.
+    *cells* are `get_results(run)`, if the caller has them already. It leaves out what *user* may not see of endpoints.
+    None: an operator.
     """
     cells = get_results(run) if cells is None else cells
     facts = [f"Run {run.pk}", outcome_of(run).label, formats.duration(run.seconds)]
@@ -28,7 +34,7 @@ def render_markdown(run: Run, cells: Sequence[CellResult] | None = None) -> str:
     for environment, group in groupby(cells, key=lambda cell: cell.environment):
         lines += [f"## {formats.markdown(environment)}", "", *_table(list(group)), ""]
     lines += _reasons(cells)
-    notes = [*stage_sentences(run), *warnings(run, list(cells))]
+    notes = [*stage_sentences(run), *warnings(run, list(cells), name_served=sees_endpoints(user))]
     lines += [*(f"- {formats.markdown(note)}" for note in notes), ""] if notes else []
     lines += [f"Config `{run.config_hash}`. Intervals are 95 % confidence intervals of the accuracy.", ""]
     return "\n".join(lines)

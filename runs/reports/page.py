@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import AnonymousUser, User
+
 from hub.common.wording import counted
 from runs.charts.svg import Chart
 from runs.models import Run
@@ -15,6 +17,7 @@ from runs.reports.verdicts import verdicts
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
+from runs.selectors import sees_endpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,13 @@ HEADLINES = 8
 REASON_GROUPS = 20
 
 
-def results_for_page(run: Run, *, withheld: Collection[int] = ()) -> RunResults:
-    """Return the results of *run* with its warnings. *withheld*: ids of environments whose reasons are not shown."""
+def results_for_page(
+    run: Run, *, withheld: Collection[int] = (), user: User | AnonymousUser | None = None
+) -> RunResults:
+    """Return the results of *run* with its warnings, without what *user* may not see of endpoints. None: an operator.
+
+    *withheld*: ids of environments whose reasons are not shown.
+    """
     cells = get_results(run)
     return RunResults(
         columns=TABLE_COLUMNS,
@@ -74,7 +82,7 @@ def results_for_page(run: Run, *, withheld: Collection[int] = ()) -> RunResults:
             ResultRow(cell, [(column, column.text(cell)) for column in TABLE_COLUMNS], detail_lines(cell))
             for cell in cells
         ],
-        warnings=warnings(run, cells),
+        warnings=warnings(run, cells, name_served=sees_endpoints(user)),
         verdicts=verdicts(cells),
         headlines=[_headline(cell) for cell in cells[:HEADLINES]],
         more=max(0, len(cells) - HEADLINES),

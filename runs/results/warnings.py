@@ -1,19 +1,22 @@
 """Warnings: sentences that a reader needs before trusting a figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hub.common import wording
 from runs.models import Run
 from runs.results.figures import CellResult
 
 
-def warnings(run: Run, cells: Sequence[CellResult]) -> list[str]:
-    """Return the warnings about *run* and its results, the most serious first."""
+def warnings(run: Run, cells: Sequence[CellResult], *, name_served: bool = True) -> list[str]:
+    """Return the warnings about *run* and its results, the most serious first.
+
+    name_served: with the names of models at their endpoints, which only some readers may see.
+    """
     return [
         *_status_warnings(run),
         *_incomplete_warnings(cells),
         *_stopped_model_warnings(run),
-        *_served_model_warnings(cells),
+        *_served_model_warnings(cells, named=name_served),
         *_execution_warnings(cells),
         *_cost_warnings(cells),
         *_quarantine_warnings(cells),
@@ -40,14 +43,17 @@ def _stopped_model_warnings(run: Run) -> list[str]:
     return [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
 
 
-def _served_model_warnings(cells: Sequence[CellResult]) -> list[str]:
+def _served_model_warnings(cells: Sequence[CellResult], *, named: bool) -> list[str]:
     return [
-        f"{cell.model} on {cell.environment}: the endpoint answered with several models, so the figures mix them: "
-        + ", ".join(f"{name} ({count:,})" for name, count in cell.figures.served_models.items())
-        + "."
+        f"{cell.model} on {cell.environment}: the endpoint answered with several models, so the figures mix them"
+        + (f": {_counts(cell.figures.served_models)}." if named else ".")
         for cell in cells
         if len(cell.figures.served_models) > 1
     ]
+
+
+def _counts(models: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in models.items())
 
 
 def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:

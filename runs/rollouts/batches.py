@@ -45,7 +45,7 @@ def create_batch(
     The attempts of a group are numbered from 1. *split* limits the drawing to cases whose column `split` has this
     value. If an episode cannot be started, none is.
 
-    Raises RolloutError, TooManyEpisodes, RolloutFailed, TeamError, QuotaExceeded.
+    Raises RolloutError, TooManyEpisodes, EnvironmentFailed, RolloutFailed, TeamError, QuotaExceeded.
     """
     check_trainable(version, roles or {}, user=user)
     chosen = _check_cases(version, cases, split) if cases is not None else _draw(version, n or 1, split, seed)

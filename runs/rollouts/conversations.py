@@ -13,7 +13,7 @@ from hub.protocols.messages import JSON, Message
 from hub.teams.quotas import QuotaExceeded
 from runs.models import EpisodeSession
 from runs.rollouts.creation import check_case, check_trainable, choose_paying_team
-from runs.rollouts.errors import RolloutError, RolloutFailed
+from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
 from runs.rollouts.rebuilding import advance
@@ -96,7 +96,7 @@ def _score(
         step = advance(session, partial(_run_conversation, said=said))
     except RolloutFailed as error:
         return ConversationScore(case=item.case, code="unavailable", error=str(error))
-    except QuotaExceeded as error:
+    except (QuotaExceeded, EnvironmentFailed) as error:
         return ConversationScore(case=item.case, code=error.code, error=error.message)
     except RolloutError as error:
         return ConversationScore(case=item.case, code="invalid", error=str(error))

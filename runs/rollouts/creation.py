@@ -15,7 +15,6 @@ from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Observation
 from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.messages import JSON
-from hub.selectors import compile_version
 from hub.teams.choice import TeamError, choose_team
 from runs.config.endpoints import endpoint_spec
 from runs.limits.team_quotas import check_spend
@@ -23,7 +22,7 @@ from runs.models import EpisodeSession
 from runs.providers.registry import costs_money
 from runs.rollouts.errors import RolloutError, TooManyEpisodes
 from runs.rollouts.expiry import next_expiry
-from runs.rollouts.rebuilding import advance, close_episode
+from runs.rollouts.rebuilding import advance, close_episode, compile_for_rollout
 from runs.rollouts.roles import InvalidRecordings, validate_recordings
 from runs.selectors import list_usable_models
 
@@ -59,7 +58,7 @@ def create_rollout(
     a group of attempts. *fixed_seed* is the seed of the attempt as exports contain it, to repeat an exported rollout;
     without it, the seed is derived from *seed*, the case and *attempt*. *team*: as in `choose_paying_team`.
 
-    Raises RolloutError, TooManyEpisodes, RolloutFailed, TeamError, QuotaExceeded.
+    Raises RolloutError, TooManyEpisodes, EnvironmentFailed, RolloutFailed, TeamError, QuotaExceeded.
     """
     roles = dict(roles or {})
     check_trainable(version, roles, user=user, replayed=recordings is not None)
@@ -102,7 +101,7 @@ def check_trainable(
     """
     if version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
-    missing = [role for role in compile_version(version).roles if not roles.get(role)]
+    missing = [role for role in compile_for_rollout(version).roles if not roles.get(role)]
     if missing and not replayed:
         keys = ", ".join(f"roles.{role}" for role in missing)
         raise RolloutError(

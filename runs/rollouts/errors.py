@@ -96,5 +96,12 @@ class StepCrashed(Exception):
     """A step failed because of a mistake in the server, which its log describes."""
 
 
+class EnvironmentFailed(UserError):
+    """The environment's own code or files are wrong. The episode is unchanged; the same request would fail again."""
+
+    status_code = 422
+    code = "environment_failed"
+
+
 class RolloutFailed(Exception):
     """The sandbox or a role model failed. The episode is unchanged and the step can be sent again."""

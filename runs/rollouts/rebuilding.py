@@ -2,21 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
+from pydantic import ValidationError
+
+from hub.bundles.stored import ArchivesUnreachable, ArchiveUnavailable
 from hub.common.storable import storable
-from hub.environments.compiled import CompiledEnvironment
+from hub.environments.compiled import CaseError, CompiledEnvironment, CompileError
 from hub.environments.episodes import Episode, EpisodeError
 from hub.harnesses.base import HarnessError, Services
-from hub.models import Case
+from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
-from runs.rollouts.errors import RolloutError, RolloutFailed
+from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
 from runs.rollouts.roles import TRAINER, RecordedCall, RecordingNotFound, RoleModels, list_role_endpoints
 from runs.rollouts.snapshots import remove_rollout_snapshots, rollout_folder
 from sandbox.client.settings import get_pool_options
@@ -39,15 +43,19 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     """Call *act* with the session's episode. Set the episode's new state and calls on the session without saving it.
 
     Raises RolloutError if the trainer can fix the cause, QuotaExceeded if the team of the session may spend no more,
-    and RolloutFailed otherwise; the session is then unchanged.
+    EnvironmentFailed if the environment is wrong, and RolloutFailed if a later attempt may succeed; the session is then
+    unchanged.
     """
     try:
         result, state, calls = _run(session, act)
     except (EpisodeError, RecordingNotFound) as error:
         raise RolloutError(str(error)) from None
-    except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
+    except (HarnessError, ScoringFailed, CaseError, ModelError, SandboxUnavailable) as error:
         # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
-        raise RolloutFailed(f"Case {session.case.external_id!r}: {error}") from None
+        message = f"Case {session.case.external_id!r}: {error}"
+        if isinstance(error, CaseError) or (isinstance(error, HarnessError | ScoringFailed) and not error.temporary):
+            raise EnvironmentFailed(message) from None
+        raise RolloutFailed(message) from None
     session.state = storable(state)
     session.calls = [*session.calls, *calls]
     return result
@@ -104,14 +112,27 @@ def close_episode(session: EpisodeSession) -> None:
     """Free what the session's episode has opened, and remove its snapshots."""
     if session.done or not session.state:
         return
-    environment = _session_environment(session).compiled
-    asyncio.run(environment.harness.close(session.state.get("harness")))
+    with suppress(EnvironmentFailed):  # a box that cannot be closed ends by itself
+        environment = compile_for_rollout(session.case.version)
+        asyncio.run(environment.harness.close(session.state.get("harness")))
     remove_rollout_snapshots(session)
 
 
 def _session_environment(session: EpisodeSession) -> SessionEnvironment:
     version = session.case.version
-    return SessionEnvironment(compile_version(version), _case_data(session.case_id, version.digest))
+    return SessionEnvironment(compile_for_rollout(version), _case_data(session.case_id, version.digest))
+
+
+def compile_for_rollout(version: EnvironmentVersion) -> CompiledEnvironment:
+    """Return the compiled environment of *version*. Raises EnvironmentFailed, ArchivesUnreachable."""
+    try:
+        return compile_version(version)
+    except ArchivesUnreachable:
+        raise
+    except ArchiveUnavailable as error:
+        raise EnvironmentFailed(str(error)) from None
+    except (CompileError, ValidationError):
+        raise EnvironmentFailed(f"The stored manifest of {version} is not valid. Import a new version.") from None
 
 
 @lru_cache(maxsize=128)

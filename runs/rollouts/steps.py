@@ -34,6 +34,7 @@ from runs.rollouts.background import get_step_threads
 from runs.rollouts.claims import PendingStep, claim_step, limited_wait, pauses, read_again
 from runs.rollouts.errors import (
     DifferentMessage,
+    EnvironmentFailed,
     EpisodeEnded,
     EpisodeExpired,
     RolloutConflict,
@@ -98,7 +99,7 @@ def step_rollout(
     the number of earlier steps. If the latest step had the same turn and message, return its stored answer.
     With *wait_s*, the step is executed in the background, and StepRunning is raised after this many seconds.
 
-    Raises RolloutError, RolloutConflict and RolloutFailed; the stored episode is then unchanged.
+    Raises RolloutError, RolloutConflict, EnvironmentFailed and RolloutFailed; the stored episode is then unchanged.
     """
     message = validate_message(message)
     request = digest({"message": message})
@@ -118,7 +119,7 @@ def finish_rollout(
 
     If the latest request was the same finish, return its stored answer. *wait_s* is as in `step_rollout`.
 
-    Raises RolloutError, RolloutConflict and RolloutFailed; the stored episode is then unchanged.
+    Raises RolloutError, RolloutConflict, EnvironmentFailed and RolloutFailed; the stored episode is then unchanged.
     """
     request = digest({"finish": reason})
     if turn is None and session.done and session.last_answer and session.last_answer["request"] == request:
@@ -234,7 +235,7 @@ def _execute_in_background(
             except RolloutConflict:
                 raise
             except Exception as error:
-                if not isinstance(error, RolloutError | RolloutFailed | QuotaExceeded):
+                if not isinstance(error, RolloutError | EnvironmentFailed | RolloutFailed | QuotaExceeded):
                     logger.exception("a step of episode %s failed", session.pk)
                 stored = {**pending, "error": _error_json(error)}
                 leases.release(session, session.lease_owner, pending=storable(stored))
@@ -248,6 +249,8 @@ def _error_json(error: Exception) -> dict[str, JSON]:
         return {"kind": "invalid", "message": str(error), "path": error.path}
     if isinstance(error, QuotaExceeded):
         return {"kind": "quota", "message": error.reason, "path": "", **error.details()}
+    if isinstance(error, EnvironmentFailed):
+        return {"kind": "environment", "message": str(error), "path": ""}
     if isinstance(error, RolloutFailed):
         return {"kind": "unavailable", "message": str(error), "path": ""}
     return {"kind": "crashed", "message": _CRASHED, "path": ""}
@@ -261,6 +264,8 @@ def _restored_error(stored: Mapping[str, str]) -> Exception:
         )
     if stored["kind"] == "invalid":
         return RolloutError(stored["message"], stored["path"])
+    if stored["kind"] == "environment":
+        return EnvironmentFailed(stored["message"])
     return RolloutFailed(stored["message"]) if stored["kind"] == "unavailable" else StepCrashed(stored["message"])
 
 

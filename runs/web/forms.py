@@ -8,12 +8,14 @@ from hub.common.errors import UserError
 from hub.common.web.filters import PAGING, FilterForm
 from hub.web.case_metadata import split_filter
 from hub.web.forms import CasesForm
+from hub.web.queries import check_environment
 from hub.web.team_field import OwnedFilter
 from runs.description import read_tags
 from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS
 from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
+from runs.web.queries import check_model
 
 _ALL = ("", "all")
 _FAILURE_FORMATS = [("", ""), *((name, name) for name in FORMATS)]
@@ -27,6 +29,12 @@ class RunsFilter(OwnedFilter):
     environment = forms.SlugField(required=False)
     model = forms.CharField(required=False, max_length=120)
     tag = forms.CharField(required=False, max_length=40)
+
+    def clean_environment(self) -> str:
+        return check_environment(self.user, self.cleaned_data["environment"])
+
+    def clean_model(self) -> str:
+        return check_model(self.user, self.cleaned_data["model"])
 
 
 class ModelsFilter(OwnedFilter):

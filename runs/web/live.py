@@ -5,6 +5,7 @@ It is computed at most once a second for each run in each process, and shared by
 
 import threading
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from math import ceil, inf
@@ -21,7 +22,7 @@ from runs.results.statistics.proportion_intervals import proportion_interval
 from runs.selectors import REASON_WITHHELD, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
-from runs.web.queries import CellProgress, RunProgressData, get_progress, list_responses
+from runs.web.queries import CellProgress, RunProgressData, count_quarantined, get_progress, list_responses
 
 _LATEST = 6  # responses shown, and errors
 _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest responses within this time
@@ -51,9 +52,13 @@ class LiveResponse:
 
 @dataclass(frozen=True, slots=True)
 class LiveCell:
-    """Progress of one model on one environment, with the share of scored responses that passed and its interval."""
+    """Progress of one model on one environment, with the share of scored responses that passed and its interval.
+
+    quarantined: responses to quarantined cases. Only `done` and `expected` of the counts include them, as in a report.
+    """
 
     counts: CellProgress
+    quarantined: int
     accuracy: float | None
     low: float | None
     high: float | None
@@ -132,7 +137,7 @@ class LiveRun:
 
 
 class EventCell(TypedDict):
-    """Progress of one model on one environment, in an event."""
+    """Progress of one model on one environment, in an event. Only `done` includes the `quarantined` responses."""
 
     environment: str
     model: str
@@ -142,6 +147,7 @@ class EventCell(TypedDict):
     failed: int
     errored: int
     unscored: int
+    quarantined: int
     accuracy: float | None
     interval: list[float] | None
 
@@ -279,7 +285,11 @@ def _take_snapshot(run: Run) -> Snapshot:
     if any(cell["errored"] for cell in progress["cells"]):
         errored = rows.filter(status=Response.Status.ERRORED).order_by("-id")
         errors = [_live_response(row) for row in errored[:_LATEST]]
-    cells = [_live_cell(cell, run.attempts) for cell in progress["cells"]]
+    quarantined = count_quarantined(run)
+    cells = [
+        _live_cell(cell, run.attempts, quarantined.get((cell["environment"], cell["model"]), Counter()))
+        for cell in progress["cells"]
+    ]
     return Snapshot(progress, cells, _rate(times, timezone.now()), latest, errors)
 
 
@@ -293,14 +303,22 @@ def _rounded(rate: float | None) -> float | None:
     return None if rate is None else round(rate, 1) if rate < 10 else float(round(rate))
 
 
-def _live_cell(cell: CellProgress, attempts: int) -> LiveCell:
+def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str]) -> LiveCell:
+    cell = {
+        **cell,
+        "passed": cell["passed"] - quarantined[Response.Status.PASSED],
+        "failed": cell["failed"] - quarantined[Response.Status.FAILED],
+        "errored": cell["errored"] - quarantined[Response.Status.ERRORED],
+        "unscored": cell["unscored"] - quarantined[Response.Status.UNSCORED],
+    }
     scored = cell["passed"] + cell["failed"]
+    left_out = quarantined.total()
     if not scored:
-        return LiveCell(cell, None, None, None)
+        return LiveCell(cell, left_out, None, None, None)
     accuracy = cell["passed"] / scored
     # Attempts at one case resemble each other. At worst they are all equal, and only the cases count.
     low, high, _ = proportion_interval(accuracy, max(1.0, scored / attempts))
-    return LiveCell(cell, accuracy, low, high)
+    return LiveCell(cell, left_out, accuracy, low, high)
 
 
 def _live_response(row: Response) -> LiveResponse:
@@ -329,6 +347,7 @@ def _event_cell(cell: LiveCell) -> EventCell:
         "failed": counts["failed"],
         "errored": counts["errored"],
         "unscored": counts["unscored"],
+        "quarantined": cell.quarantined,
         "accuracy": cell.accuracy,
         "interval": list(cell.bounds) if cell.bounds else None,
     }

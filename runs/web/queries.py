@@ -1,14 +1,16 @@
 """Queries of the pages and REST API of runs: visible runs, filtered responses, progress of a run."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
+from hub.common.wording import end_sentence, suggest
 from hub.models import Case, Team
 from hub.protocols.calls import total_cost
 from hub.teams.membership import choose_target
@@ -17,6 +19,7 @@ from runs.description import may_describe
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, WITH_RESULTS, ModelEndpoint, Response, Run, RunEnvironment, RunModel, RunTag
 from runs.results.breakdown.reasons import pattern_regex
+from runs.results.counting import quarantined_cases
 from runs.results.stored import count_responses, get_results
 from runs.selectors import (
     KNOWN_COST,
@@ -100,6 +103,17 @@ def filter_runs(
     if q:
         runs = runs.filter(name__icontains=q)
     return runs
+
+
+def check_model(user: User | AnonymousUser, label: str) -> str:
+    """Return *label*, the value of a filter. Raises ValidationError if *user* sees no model or run with it."""
+    if not label or visible_models(user).filter(name=label).exists():
+        return label
+    runs = visible_runs(user).order_by().values("pk")
+    if not RunModel.objects.filter(label=label, role="", run__in=runs).exists():
+        known = suggest(label, visible_models(user).order_by("name").values_list("name", flat=True))
+        raise ValidationError(end_sentence(f"There is no model {label!r}; {known or 'none is registered yet'}"))
+    return label
 
 
 def filter_models(user: User | AnonymousUser, *, team: str = "") -> QuerySet[ModelEndpoint]:
@@ -337,6 +351,21 @@ def get_progress(run: Run) -> RunProgressData:
         "cost_usd": cost_usd,
         "cells": cells,
     }
+
+
+def count_quarantined(run: Run) -> dict[tuple[str, str], Counter[str]]:
+    """Return the number of responses of *run* to quarantined cases by status, for each environment and model.
+
+    The keys are `environment` and `model` of CellProgress; cells without such responses are left out.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for environment in run.environments.select_related("version__environment"):
+        if cases := quarantined_cases(run, environment):
+            rows = Response.objects.filter(run_environment=environment, case__in=cases).order_by()
+            by_status = rows.values_list("run_model__label", "status").annotate(count=Count("id"))
+            for model, status, count in by_status:
+                counts.setdefault((str(environment.version), model), Counter())[status] = count
+    return counts
 
 
 # Number of responses by environment of the run, model of the run and status.

@@ -40,6 +40,17 @@ def test_publishing_without_a_certificate_is_rejected(curator, version):
     assert Environment.objects.get().visibility == Environment.Visibility.RETIRED
 
 
+def test_only_published_environments_are_retired_and_the_others_are_named(curator, version):
+    shown = stored_version("shown").environment
+    Environment.objects.filter(pk=shown.pk).update(visibility=Environment.Visibility.PUBLISHED)
+    selected = {"action": "retire", "_selected_action": [version.environment_id, shown.pk], "index": 0}
+    page = curator.post("/admin/hub/environment/", selected, follow=True).content.decode().lower()
+    assert "sums is private; only a published environment can be retired." in page
+    assert "shown is retired." in page
+    assert dict(Environment.objects.values_list("slug", "visibility")) == {"sums": "private", "shown": "retired"}
+    assert "is retired; only a published" in act(curator, "environment", "retire", shown.pk)
+
+
 def test_texts_can_be_edited_and_the_certificate_is_shown(curator, version):
     EnvironmentVersion.objects.update(certificate=PASSED)
     page = f"/admin/hub/environment/{version.environment_id}/change/"

@@ -1,13 +1,17 @@
-"""The admin of tokens and webhooks: it reveals no secrets."""
+"""The admin of users, tokens and webhooks: who is deleted with what, and that it reveals no secrets."""
+
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from llmeval_site.accounts.tokens import create_token
-from llmeval_site.models import Webhook
+from llmeval_site.models import ApiToken, Webhook
 from llmeval_site.webhooks.deliveries import create_webhook
+from review.models import Assignment
 from tests.members import member
+from tests.review.pages import waiting_pairs
 
 pytestmark = pytest.mark.django_db
 
@@ -29,3 +33,36 @@ def test_secrets_are_not_found_letter_by_letter(staff: Client) -> None:
         assert secret not in staff.get(f"{address}{webhook.pk if page == 'webhook' else token.pk}/change/").text
         for lookup in (field, f"{field}__startswith", f"{field}__gt"):
             assert staff.get(address, {lookup: secret[:7]}).status_code == 400, lookup
+
+
+def deletion_page(client: Client, *users: User) -> str:
+    """Delete *users*, one on its own page and several with the action of the list; return the page that follows."""
+    data: dict[str, Any] = {"post": "yes"}
+    if len(users) == 1:
+        return client.post(f"/admin/auth/user/{users[0].pk}/delete/", data, follow=True).text
+    data |= {"action": "delete_selected", "_selected_action": [user.pk for user in users]}
+    return client.post("/admin/auth/user/", data, follow=True).text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_users_are_deleted_with_their_tokens(admin_client: Client, count: int) -> None:
+    users = [member(name=f"user{i}") for i in range(count)]
+    for user in users:
+        create_token(user=user, scopes=["read"])
+        create_webhook(user=user, url="https://example.org/", events=[Webhook.Event.FAILED])
+    assert "successfully" in deletion_page(admin_client, *users).lower()
+    assert not User.objects.filter(username__startswith="user").exists()
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize("names", [["ann"], ["ann", "bob"]])
+def test_users_who_have_reviewed_are_not_deleted_but_to_be_deactivated(admin_client: Client, names: list[str]) -> None:
+    users = [member("Reviewer", name=name) for name in names]
+    [pair] = waiting_pairs()
+    Assignment.objects.create(pair=pair, reviewer=users[0], slot=0, state=Assignment.State.DONE, swapped=False)
+    create_token(user=users[0], scopes=["read"])
+    page = deletion_page(admin_client, *users)
+    assert f'href="/admin/auth/user/{users[0].pk}/change/"' in page
+    assert "Reviews of ann" in page and "Deactivate the account" in page and "permission" not in page
+    assert User.objects.filter(username__in=names).count() == len(names)
+    assert Assignment.objects.exists() and ApiToken.objects.exists()

@@ -1,11 +1,11 @@
 """Filters of lists and exports: unknown or invalid parameters are rejected by name and never ignored."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from rest_framework.test import APIClient
 
-from hub.models import Environment, EnvironmentVersion
+from hub.models import Environment, EnvironmentVersion, Team
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -32,6 +32,7 @@ REST = [
     ("environments/sums/versions/1.0.0/cases/", "q=" + "x" * 201, "satus=failed"),
     ("runs/", "status=typo", "environment=..%2F"),
     ("runs/", "team=typo", "team=vision"),
+    ("runs/", "environment=sum", "model=alpa"),
     ("environments/", "team=typo", "team=vision"),
     ("models/", "team=typo", "team=vision"),
     ("teams/", "q=" + "x" * 151, "role=manager"),
@@ -41,7 +42,10 @@ REST = [
     ("episodes/", "done=typo", "done=2"),
     ("episodes/export", "since=yesterday", "format=typo"),
     ("preferences/", "verdict=typo", "run=x"),
+    ("preferences/", "environment=sum", "run=999"),
+    ("agreement/", "environment=sum", "run=999"),
     ("preferences/export", "format=trl&since=x", "format=typo"),
+    ("preferences/export", "format=trl&environment=sum", "format=trl&run=999"),
     ("agreement/", "source=typo", "run=0"),
     ("pairs/next", "run=typo", "run=-1"),
     ("compare/", "a=typo", "a=1&b=x"),
@@ -50,6 +54,7 @@ PAGES = [
     ("/hub/", "state=gone", "environments/sums"),
     ("/hub/sums/1.0.0/cases/", "q=" + "x" * 201, "0 + 1"),
     ("/runs/", "status=typo", "a run to be found"),
+    ("/runs/", "environment=sum", "a run to be found"),
     ("/runs/RUN/", "status=typo", 'data-open class="mono" href="/responses/'),
     ("/preferences/", "verdict=typo", "data-open href"),
     ("/agreement/", "run=x", "Reviewers</h2>"),
@@ -93,6 +98,18 @@ def test_pages_report_invalid_filters_and_show_no_rows(
         assert answer.status_code == 400
         assert f"<code>{query.partition('=')[0]}</code>: " in page
         assert row not in page
+
+
+def test_unknown_names_are_answered_with_those_that_the_user_may_see(api: APIClient, run: Run) -> None:
+    hidden = stored_version("sum-of-a-team", 2).environment
+    Environment.objects.filter(pk=hidden.pk).update(
+        team=Team.objects.create(slug="other", group=Group.objects.create())
+    )
+    stored_run(EnvironmentVersion.objects.get(environment=hidden), ["alphas"])
+    message = api.get("/api/v1/runs/?environment=sum-of-a-team").json()["errors"][0]["message"]
+    assert message == "There is no environment 'sum-of-a-team'; known are sums."
+    assert api.get("/api/v1/runs/?model=alphas").status_code == 400
+    assert api.get("/api/v1/runs/?model=alpha&environment=sums").json()["results"][0]["run"] == run.pk
 
 
 def test_htmx_list_reports_invalid_filters_in_place_of_rows(client: Client, ann: User, run: Run) -> None:

@@ -89,7 +89,7 @@ async def open_prepared(context: EpisodeContext[WorkspaceOptions], spec: BoxSpec
     try:
         handle = await in_thread(engine.open, spec)
     except ServiceFailed as error:
-        raise HarnessError(str(error)) from None
+        raise HarnessError(str(error), temporary=True) from None
     try:
         if spec.packages:
             await in_thread(check_packages, engine, handle, spec.image, spec.packages, context.packages)
@@ -130,9 +130,10 @@ async def _prepare(
     except WorkspaceLost:
         raise
     except WorkspaceError as error:
-        raise HarnessError(f"The box could not be prepared: {error}.") from None
+        raise HarnessError(f"The box could not be prepared: {error}.", temporary=True) from None
     if result.exit_code or result.timed_out:
-        raise HarnessError(f"{context.options.setup} failed: {describe_result(result)[-2000:]}")
+        reason = f"{context.options.setup} failed: {describe_result(result)[-2000:]}"
+        raise HarnessError(reason, temporary=result.timed_out)
 
 
 def built_image(options: WorkspaceOptions, files: Mapping[str, bytes]) -> str:
@@ -144,4 +145,4 @@ def built_image(options: WorkspaceOptions, files: Mapping[str, bytes]) -> str:
     try:
         return build_image(context, options.workdir, options.limits.build_s)
     except BuildFailed as error:
-        raise HarnessError(f"{folder}Dockerfile cannot be built: {error}") from None
+        raise HarnessError(f"{folder}Dockerfile cannot be built: {error}", temporary=True) from None

@@ -43,9 +43,9 @@ async def begin_program(
     except WorkspaceLost:
         raise
     except WorkspaceError as error:
-        raise HarnessError(f"The program could not be started: {error}.") from None
+        raise HarnessError(f"The program could not be started: {error}.", temporary=True) from None
     if turn.done:
-        raise HarnessError(_without_request(path, turn.info))
+        raise HarnessError(_without_request(path, turn.info), temporary="limit" in turn.info)
     return turn
 
 

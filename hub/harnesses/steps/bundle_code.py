@@ -68,7 +68,8 @@ async def call_function(
     """Call `function` of the bundle's file *path*. Raises HarnessError for every kind of failure."""
     outcome = await _run(context, files, path, function, args, seconds)
     if outcome.status is not Status.COMPLETED:
-        raise HarnessError(f"{path}: {function} failed: {_failure_text(outcome)}")
+        temporary = outcome.status in (Status.INFRA_ERROR, Status.TIMEOUT)
+        raise HarnessError(f"{path}: {function} failed: {_failure_text(outcome)}", temporary=temporary)
     return outcome.value
 
 

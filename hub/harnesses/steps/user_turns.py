@@ -126,7 +126,8 @@ async def _simulate(
     text = extraction.without_reasoning(_text(reply.message)).strip()
     if not text:
         raise HarnessError(
-            f"The model of role {options.role!r}, which simulates the user, gave an empty reply at turn {turn}."
+            f"The model of role {options.role!r}, which simulates the user, gave an empty reply at turn {turn}.",
+            temporary=True,
         )
     return text
 

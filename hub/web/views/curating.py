@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from hub.common.errors import UserError
 from hub.gates.queue import dispatch_gates
-from hub.models import Environment, EnvironmentVersion
+from hub.models import EnvironmentVersion
 from hub.selectors import CURATE
 from hub.services import EnvironmentRefused, move_environment, publish_environment, retire_environment
 from hub.web import queries
@@ -48,14 +48,15 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Remove a published environment from the catalogue. A private one would become visible, so it is refused."""
     found = queries.environment_of(request.user, slug)
     shown = queries.version_of(found, version)
-    if found.visibility != Environment.Visibility.PUBLISHED:
-        messages.error(request, f"{found.title} is {found.visibility}; only a published environment can be retired.")
-        return _redirect_to_version(shown)
-    retire_environment(environment=found)
-    messages.success(
-        request,
-        f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
-    )
+    try:
+        retire_environment(environment=found)
+    except EnvironmentRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(
+            request,
+            f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
+        )
     return _redirect_to_version(shown)
 
 

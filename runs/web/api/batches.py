@@ -6,13 +6,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.selectors import may_see_content
 from runs.rollouts.batches import MAX_EPISODES, RolloutGroup, create_batch
 from runs.rollouts.conversations import MAX_ITEMS, Conversation, ConversationScore, score_conversations
 from runs.rollouts.openings import MAX_CASES, CaseOpening, list_openings
 from runs.web.api.episodes import (
+    FAILURES,
     PAYS,
     EpisodeEndpoint,
     get_trainable_version,
@@ -78,9 +78,7 @@ class CasesSerializer(StrictSerializer):
 class EpisodeCases(EpisodeEndpoint):
     """List the cases of an environment with their opening messages, tools and split. Nothing is stored."""
 
-    @extend_schema(
-        operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, 400: ErrorBody, 429: ErrorBody}
-    )
+    @extend_schema(operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = CasesSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
@@ -106,7 +104,7 @@ class EpisodeBatch(EpisodeEndpoint):
     @extend_schema(
         operation_id="episodes_batch",
         request=BatchSerializer,
-        responses={201: dict, 400: ErrorBody, 429: ErrorBody},
+        responses={201: dict, **FAILURES},
     )
     def post(self, request: Request) -> Response:
         data = BatchSerializer.read(request)
@@ -131,7 +129,7 @@ class EpisodeBatch(EpisodeEndpoint):
 class ConversationScores(EpisodeEndpoint):
     """Score whole conversations. An item that cannot be scored has an `error`, and does not affect the others."""
 
-    @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, 400: ErrorBody, 429: ErrorBody})
+    @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = ScoreSerializer.read(request)
         version = get_trainable_version(request, data["environment"])

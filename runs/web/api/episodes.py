@@ -52,6 +52,8 @@ class StepCrash(APIException):
     default_code = "server_error"
 
 
+# Errors of requests that execute a part of an episode. 422: the environment is wrong. 503: a later attempt may succeed.
+FAILURES = {400: ErrorBody, 422: ErrorBody, 429: ErrorBody, 503: ErrorBody}
 PAYS = "Slug of the team whose spending quota pays for role models, or `shared`; by default as for a run."
 
 
@@ -154,7 +156,7 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(request=NewEpisodeSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
+    @extend_schema(request=NewEpisodeSerializer, responses={201: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = NewEpisodeSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
@@ -225,7 +227,7 @@ class EpisodeStep(EpisodeEndpoint):
     @extend_schema(
         request=StepSerializer,
         parameters=[_WAIT, _PREFER],
-        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody, 429: ErrorBody},
+        responses={200: dict, 202: dict, 409: ErrorBody, 410: ErrorBody, **FAILURES},
     )
     def post(self, request: Request, pk: UUID) -> Response:
         data = StepSerializer.read(request)
@@ -254,7 +256,7 @@ class EpisodeFinish(EpisodeEndpoint):
     @extend_schema(
         request=FinishSerializer,
         parameters=[_WAIT, _PREFER],
-        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody, 429: ErrorBody},
+        responses={200: dict, 202: dict, 409: ErrorBody, 410: ErrorBody, **FAILURES},
     )
     def post(self, request: Request, pk: UUID) -> Response:
         data = FinishSerializer.read(request)
@@ -276,7 +278,7 @@ class EpisodeTurn(EpisodeEndpoint):
     @extend_schema(
         operation_id="episodes_turn",
         parameters=[_WAIT],
-        responses={200: dict, 202: dict, 400: ErrorBody, 404: ErrorBody, 409: ErrorBody, 429: ErrorBody},
+        responses={200: dict, 202: dict, 404: ErrorBody, 409: ErrorBody, **FAILURES},
     )
     def get(self, request: Request, pk: UUID, turn: int) -> Response:
         session = get_own_session(request, pk)
@@ -294,7 +296,7 @@ class EpisodeTurn(EpisodeEndpoint):
 def rollout_errors(unnamed: str = "") -> Iterator[None]:
     """Answer errors of a rollout with 400 or 503. unnamed: the key of errors that name none.
 
-    EpisodeEnded and EpisodeExpired pass; their answers are 409 and 410.
+    EpisodeEnded, EpisodeExpired and EnvironmentFailed pass; their answers are 409, 410 and 422.
     """
     try:
         yield

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from runs.models import ModelEndpoint
+from runs.selectors import sees_endpoints
 from runs.web.api.parameters import text_parameters
 from runs.web.forms import ModelsFilter
 from runs.web.queries import filter_models
@@ -22,7 +23,7 @@ class ModelItem(serializers.ModelSerializer[ModelEndpoint]):
     )
 
     def get_model(self, endpoint: ModelEndpoint) -> str:
-        return endpoint.model if self.context["request"].user.is_staff else ""
+        return endpoint.model if sees_endpoints(self.context["request"].user) else ""
 
     class Meta:
         model = ModelEndpoint

@@ -9,7 +9,7 @@ from rest_framework.response import Response as Answer
 
 from runs.exports.selection import find_run_environments, find_run_model
 from runs.models import Response, Score
-from runs.selectors import REASON_WITHHELD, reasons_withheld
+from runs.selectors import REASON_WITHHELD, reasons_withheld, sees_endpoints
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.forms import ResponsesFilter
@@ -31,10 +31,16 @@ class ResponseItem(serializers.ModelSerializer[Response]):
     case = serializers.CharField(source="case_name")
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
+    served_model = serializers.CharField(
+        help_text="Name of the model that the endpoint reported; empty except for staff."
+    )
 
     def to_representation(self, instance: Response) -> dict[str, object]:
         body = super().to_representation(instance)
-        if reasons_withheld(self.context["request"].user, instance):
+        user = self.context["request"].user
+        if not sees_endpoints(user):
+            body["served_model"] = ""
+        if reasons_withheld(user, instance):
             body["reason"] = body["reason"] and REASON_WITHHELD
             body["scores"] = [{**score, "reason": "", "detail": None, "execution": None} for score in body["scores"]]
         return body

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.errors import Conflict, TooLarge, UserError
+from hub.common.errors import TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
@@ -31,7 +31,7 @@ from runs.reports import results_json
 from runs.reports.files import REPORT_FILES
 from runs.rescoring import create_rescoring
 from runs.selectors import shown_config
-from runs.services import cancel_run, create_run, delete_run, move_run, resume_run
+from runs.services import RunInProgress, cancel_run, create_run, delete_run, move_run, resume_run
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_report
@@ -261,6 +261,7 @@ class RunResume(ChangeEndpoint):
 
     @extend_schema(
         operation_id="runs_resume",
+        description="409: the run has not ended. If it is being cancelled, `Retry-After` says when to send it again.",
         request={"application/json": Resumption},
         responses={200: RunItem, 400: ErrorBody, 409: ErrorBody, 503: ErrorBody},
     )
@@ -270,7 +271,7 @@ class RunResume(ChangeEndpoint):
             return Answer(RunItem(run).data)
         budget = Resumption.read(request).get("budget_usd")
         if not resume_run(run=run, budget_usd=budget, user=cast(User, request.user)):
-            raise Conflict("The run is already in progress.")
+            raise RunInProgress(run)
         dispatch_run(run=run)
         return Answer(RunItem(run).data)
 
@@ -309,7 +310,7 @@ class RunReport(APIView):
     def get(self, request: Request, pk: int) -> Answer | FileResponse:
         format = ReportFilter(request.query_params).values()["format"] or "json"
         if format == "json":
-            return Answer(results_json(queries.get_visible_run(request.user, pk)))
+            return Answer(results_json(queries.get_visible_run(request.user, pk), user=request.user))
         file = REPORT_FILES[format]
         run = queries.get_visible_run(request.user, pk)
         if not file.withholds:

@@ -9,7 +9,7 @@ from hub.web.reading.spans import MarkedSpan
 from hub.web.reading.transcripts import Marks
 from runs.models import Response, Score
 from runs.results.error_lines import find_error_line, without_line_number
-from runs.selectors import reasons_withheld, shown_spec
+from runs.selectors import reasons_withheld, sees_endpoints, shown_spec
 from runs.web import queries
 
 
@@ -52,6 +52,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "open_to_user": open_to_user,
         "tools": get_offered_tools(found.run_environment.version, found.case) if open_to_user else None,
         "spec": shown_spec(found.run_model, request.user),
+        "served_model": found.served_model if sees_endpoints(request.user) else "",
         "others": queries.list_responses_of_other_runs(request.user, found),
         "run": found.run_environment.run,
         "case": found.case,

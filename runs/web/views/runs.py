@@ -27,7 +27,7 @@ from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
-from runs.services import RunActive, cancel_run, delete_run, move_run, resume_run
+from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.spending import BudgetError, budget_of, is_budget_spent
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
@@ -138,7 +138,8 @@ def _results(request: HttpRequest, run: Run) -> dict[str, object]:
     context: dict[str, object] = {"ended": ended, "evaluated": evaluated, "outcome": outcome_of(run)}
     if ended or evaluated:
         withheld = set(withheld_environments(request.user, run).values_list("pk", flat=True))
-        context |= {"results": results_for_page(run, withheld=withheld), "cost": known_cost(run)}
+        results = results_for_page(run, withheld=withheld, user=request.user)
+        context |= {"results": results, "cost": known_cost(run)}
     return context
 
 
@@ -215,7 +216,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         if notify_workers(request, found):
             messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
-        messages.warning(request, "The run is already in progress.")
+        messages.warning(request, RunInProgress(found).message)
     return redirect("runs:run", pk=pk)
 
 

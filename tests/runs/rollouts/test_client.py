@@ -141,6 +141,7 @@ def test_asynchronous_client_plays_a_group_concurrently(live_server: Any, token:
         (409, "in_progress", "2", 2.0),
         (409, "wrong_turn", None, None),
         (400, "invalid", None, None),
+        (422, "environment_failed", None, None),
     ],
 )
 def test_only_temporary_errors_are_repeated(status: int, code: str, retry_after: str | None, pause: float) -> None:

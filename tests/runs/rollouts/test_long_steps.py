@@ -16,6 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from hub.environments.episodes import Episode, EpisodeError, Step
+from hub.harnesses.base import HarnessError
 from hub.models import Environment
 from hub.protocols.messages import Message
 from hub.services import import_bundle
@@ -126,6 +127,8 @@ def test_short_step_is_answered_at_once_and_finish_can_be_asynchronous(live_serv
     ("error", "status", "code"),
     [
         (SandboxUnavailable("The sandbox does not answer."), 503, "unavailable"),
+        (HarnessError("harness.py: step failed.", temporary=True), 503, "unavailable"),
+        (HarnessError("harness.py: step failed."), 422, "environment_failed"),
         (EpisodeError("The message is not allowed."), 400, "invalid"),
         (ZeroDivisionError(), 500, "server_error"),
     ],
@@ -287,4 +290,6 @@ def test_client_sends_a_step_again_whose_process_has_ended() -> None:
     assert [pause_before_retry(poll, response, 0) for response in (interrupted, unavailable)] == [None, None]
     assert [next_request(step, response) for response in (interrupted, unavailable)] == [step, step]
     assert next_request(step, httpx2.Response(503, json={"code": "unavailable"}, request=posted)) is None
+    broken = httpx2.Response(422, json={"code": "environment_failed"}, request=polled)
+    assert (pause_before_retry(poll, broken, 0), next_request(step, broken)) == (None, None)
     assert next_request(step, httpx2.Response(200, json={}, request=polled)) is None

@@ -1,12 +1,14 @@
 """REST API of runs: create, progress, cancel, resume, responses, report, failing cases, comparison."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -89,7 +91,14 @@ def test_invalid_body_is_rejected_with_standard_error_body(client: Client, runne
 def test_runs_are_listed_and_filtered(client: Client, run: Run) -> None:
     other = stored_run(run.environments.get().version, ["gamma"], name="second", status=Run.Status.FAILED)
     assert [item["run"] for item in client.get(URL).json()["results"]] == [other.pk, run.pk]
-    for query, expected in {"status=failed": [other.pk], "model=beta": [run.pk], "environment=nothing": []}.items():
+    ModelEndpoint.objects.create(name="unused", model="m")
+    for query, expected in {
+        "status=failed": [other.pk],
+        "model=beta": [run.pk],
+        "model=unused": [],
+        "environment=sums": [other.pk, run.pk],
+        "tag=nothing": [],
+    }.items():
         assert [item["run"] for item in client.get(f"{URL}?{query}").json()["results"]] == expected
 
 
@@ -184,6 +193,19 @@ def test_cancel_and_resume(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/cancel").status_code == 405
 
 
+def test_run_that_is_being_cancelled_can_be_resumed_shortly(client: Client, run: Run) -> None:
+    lease = {"lease_owner": "worker:1", "lease_until": timezone.now() + timedelta(minutes=1)}
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, finished_at=None, **lease)
+    going = client.post(f"{URL}{run.pk}/resume")
+    assert (going.status_code, going.json()["message"]) == (409, "The run is already in progress.")
+    assert "Retry-After" not in going
+    assert client.post(f"{URL}{run.pk}/cancel").json()["status"] == "running"
+    stopping = client.post(f"{URL}{run.pk}/resume")
+    assert (stopping.status_code, stopping["Retry-After"]) == (409, "5")
+    assert "is being cancelled" in stopping.json()["message"] and "few seconds" in stopping.json()["message"]
+    assert "is being cancelled" in client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
+
+
 def test_complete_run_is_not_resumed(client: Client, run: Run) -> None:
     whole = stored_run(run.environments.get().version, ["alpha"])
     stored_outcomes(whole, "p" * whole.environments.get().case_count)
@@ -237,6 +259,21 @@ def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Cli
     for url in urls:
         assert "gpt-hidden" in client.get(url).content.decode(), url
     assert all(text in client.get(f"{URL}{run.pk}/").content.decode() for text in hidden)
+
+
+def test_served_models_are_named_to_staff_only(client: Client, runner: User, run: Run) -> None:
+    for i, response in enumerate(Response.objects.filter(run_model__label="alpha")):
+        Response.objects.filter(pk=response.pk).update(served_model=f"hidden-{i % 2}")
+    urls = [
+        f"{URL}{run.pk}/{path}" for path in ("responses/", "report", "report?format=html", "report?format=markdown")
+    ]
+    urls.append(f"/runs/{run.pk}/")
+    assert not [url for url in urls if "hidden-" in client.get(url).getvalue().decode()]
+    [warning] = [text for text in client.get(urls[1]).json()["warnings"] if "several models" in text]
+    assert warning.endswith("the figures mix them.")
+    runner.is_staff = True
+    runner.save()
+    assert not [url for url in urls if "hidden-" not in client.get(url).getvalue().decode()]
 
 
 def test_unknown_run_returns_404(client: Client, runner: User) -> None:

@@ -18,10 +18,11 @@ from pytest_django.live_server_helper import LiveServer
 from hub.models import Case, Environment
 from llmeval_site.accounts.tokens import create_token
 from runs.models import Response, Run
+from runs.results.stored import get_results
 from runs.web import live
 from runs.web.api import events
 from runs.web.views import runs as runs_views
-from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
 from tests.processes import wait_until
 
@@ -78,6 +79,22 @@ def test_progress_shows_accuracy_rate_time_left_budget_errors_and_latest(client:
         "c2",
         "c1",
     ]
+
+
+def test_quarantined_cases_are_left_out_as_in_the_final_figures(client: Client, run: Run) -> None:
+    client.force_login(member())
+    for name in ("c4", "c6", "c9"):  # failed, errored, no response
+        accepted_defect(Case.objects.get(external_id=name), hours_ago=1)
+    page = shown(client, run)
+    assert "80.0 %" in page and "2 to quarantined cases, left out" in page and "<strong>7 of 10</strong>" in page
+    [cell] = live.event_of(run)["cells"]
+    assert (cell["done"], cell["passed"], cell["failed"], cell["errored"], cell["quarantined"]) == (7, 4, 1, 0, 2)
+    progress = live.get_shared_progress(run)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    run.refresh_from_db()
+    [final] = get_results(run)
+    assert (final.accuracy.value, final.figures.statuses["errored"]) == (cell["accuracy"], cell["errored"])
+    assert live.get_shared_progress(run)["cells"] == progress["cells"]
 
 
 def test_rate_is_that_of_the_last_two_minutes_and_falls_while_nothing_is_stored() -> None:

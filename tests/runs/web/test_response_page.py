@@ -151,8 +151,11 @@ def test_responses_of_runs_that_the_user_may_not_see_are_not_listed(client: Clie
     assert queries.list_responses_of_other_runs(user, stored_response(stored_run(version), version.cases.get())) == []
 
 
-def test_response_page_shows_served_model_and_request_id(client: Client, user: User) -> None:
+def test_response_page_shows_request_id_and_served_model_to_staff_only(client: Client, user: User) -> None:
     response = answered(served_model="small-<1>", request_id="req-1")
+    shown = page(client, f"/responses/{response.pk}/")
+    assert "small-" not in shown and "req-1" in shown
+    User.objects.update(is_staff=True)
     shown = page(client, f"/responses/{response.pk}/")
     assert "small-&lt;1&gt;" in shown and "req-1" in shown
     Response.objects.update(served_model="", request_id="")
