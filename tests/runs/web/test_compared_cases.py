@@ -55,6 +55,12 @@ def test_list_is_filtered_by_change_and_case(client: Client, run: Run, query: st
     assert listed(client, address(run, query)) == expected
 
 
+def test_list_names_the_environment_and_the_versions_of_both_runs(client: Client, run: Run) -> None:
+    page = client.get(address(run)).content.decode()
+    assert "<h1>Cases that differ <small>sums</small></h1>" in page
+    assert page.count("on sums@1.0.0.") == 2
+
+
 def test_long_list_has_pages_and_a_fixed_number_of_queries(client: Client) -> None:
     client.force_login(member("Reader"))
     counts = []
