@@ -53,7 +53,7 @@ def money(usd: float | None) -> str:
 def tokens(count: float) -> str:
     """Return a number of tokens: 12,345 as `12.3 k`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
+        if count >= size - size / 20_000:  # what would be rounded to 1000.0 of the smaller unit
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f}"
 
@@ -82,7 +82,7 @@ def p_value(value: float | None) -> str:
 
 def duration(seconds: float) -> str:
     """Return a wall time: `3.1 s`, `4 min 05 s`, `2 h 03 min`."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
