@@ -17,7 +17,9 @@ from django.utils import timezone
 from hub.common.digests import digest
 from runs.models import ENDED, Response, Run
 from runs.reports.formats import percent
+from runs.results.statistics.mean_intervals import Estimate
 from runs.results.statistics.proportion_intervals import proportion_interval
+from runs.results.stored import get_results
 from runs.selectors import REASON_WITHHELD, withheld_environments
 from runs.stages import stages
 from runs.web.queries import CellProgress, RunProgressData, get_progress, list_responses
@@ -50,7 +52,11 @@ class LiveResponse:
 
 @dataclass(frozen=True, slots=True)
 class LiveCell:
-    """Progress of one model on one environment, with the share of scored responses that passed and its interval."""
+    """Progress of one model on one environment, with its accuracy so far and the interval of it.
+
+    That is the share of scored responses that passed, quarantined cases included; of a run that has ended, the accuracy
+    in its report.
+    """
 
     counts: CellProgress
     accuracy: float | None
@@ -285,7 +291,9 @@ def _take_snapshot(run: Run) -> Snapshot:
     if any(cell["errored"] for cell in progress["cells"]):
         errored = rows.filter(status=Response.Status.ERRORED).order_by("-id")
         errors = [_live_response(row) for row in errored[:_LATEST]]
-    cells = [_live_cell(cell, run.attempts) for cell in progress["cells"]]
+    results = get_results(run) if run.status in ENDED else []
+    final = {(result.slug, result.model): result.accuracy for result in results}
+    cells = [_live_cell(cell, run.attempts, final.get((cell["slug"], cell["model"]))) for cell in progress["cells"]]
     return Snapshot(progress, cells, _rate(times, timezone.now()), latest, errors)
 
 
@@ -299,7 +307,9 @@ def _rounded(rate: float | None) -> float | None:
     return None if rate is None else round(rate, 1) if rate < 10 else float(round(rate))
 
 
-def _live_cell(cell: CellProgress, attempts: int) -> LiveCell:
+def _live_cell(cell: CellProgress, attempts: int, final: Estimate | None) -> LiveCell:
+    if final is not None:
+        return LiveCell(cell, final.value, final.low, final.high)
     scored = cell["passed"] + cell["failed"]
     if not scored:
         return LiveCell(cell, None, None, None)
