@@ -97,8 +97,8 @@ def paired_interval(
     """Return the interval and test of the mean of a - b; None without cases or with only one cluster.
 
     Pass or fail without clusters: exact McNemar and Tango's interval over the cases. Otherwise Tango's interval and the
-    score test that it inverts, over the effective sample size n; p is at least 2^(1-n), the least that exact McNemar
-    can have with n cases. Both intervals are widened to 0 if the test does not reject it.
+    score test that it inverts, over the effective sample size; p is at least 2^(1-m), the least that exact McNemar can
+    have with m flips, the effective number of them. Both intervals are widened to 0 if the test does not reject it.
     """
     n = len(a)
     differences = [x - y for x, y in zip(a, b, strict=True)]
@@ -119,9 +119,10 @@ def paired_interval(
     events = count_clusters((d != 0 for d in differences), clusters)
     effective = effective_sample_size(flip_rate - difference**2, se, sizes, events)
     low, high = tango(effective * (flip_rate + difference) / 2, effective * (flip_rate - difference) / 2, effective)
-    # The score test alone would call two models different on four cases, where all differences have one sign by chance
-    # in 12.5 % of comparisons.
-    p_value = max(score_test(difference, flip_rate, effective), 2.0 ** (1 - math.floor(effective)))
+    # The score test alone would call two models different after four flips, which all go one way by chance in 12.5 % of
+    # comparisons.
+    flips = max(1, math.floor(effective * flip_rate + 1e-9))
+    p_value = max(score_test(difference, flip_rate, effective), 2.0 ** (1 - flips))
     low, high = _widened(low, high, p_value)
     return PairedInterval(
         low=low,

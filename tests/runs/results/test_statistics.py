@@ -323,8 +323,15 @@ def test_fewer_than_six_cases_cannot_show_a_difference() -> None:
 def test_fewer_than_six_effective_cases_cannot_show_a_difference(a: list[float], clusters: list[int] | None) -> None:
     found = paired_difference(a, [0.0] * len(a), clusters)
     assert found.effective_n < 6 and found.note == "fewer than 6 independent cases cannot show a difference"
-    assert found.p_value == 2.0 ** (1 - math.floor(found.effective_n)) >= 0.05
+    assert found.p_value == 2.0 ** (1 - math.floor(found.effective_n * found.difference)) >= 0.05
     assert found.low == 0
+
+
+def test_few_flips_in_clusters_of_one_show_no_more_than_without_clusters() -> None:
+    a, b = [1.0] * 20, [0.0] * 5 + [1.0] * 15
+    alone, clustered = paired_difference(a, b), paired_difference(a, b, range(20))
+    assert (clustered.test, clustered.p_value) == ("clustered_score", alone.p_value) == ("clustered_score", 0.0625)
+    assert (clustered.low, clustered.high) == pytest.approx((0, alone.high))
 
 
 def test_no_common_case_is_undefined() -> None:
