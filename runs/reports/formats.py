@@ -27,8 +27,8 @@ def percent(share: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return two shares in percent: `[73.9, 91.9]`."""
-    return UNDEFINED if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+    """Return two shares, or differences of shares, in percent: `[73.9, 91.9]`. There is no -0.0."""
+    return UNDEFINED if low is None or high is None else f"[{100 * low:z.1f}, {100 * high:z.1f}]"
 
 
 def method(name: str) -> str:
@@ -41,8 +41,8 @@ def method(name: str) -> str:
 
 
 def points(difference: float | None) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    return UNDEFINED if difference is None else f"{100 * difference:+.1f}"
+    """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
+    return UNDEFINED if difference is None else f"{100 * difference:+z.1f}"
 
 
 def money(usd: float | None) -> str:

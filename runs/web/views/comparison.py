@@ -62,9 +62,7 @@ def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
     """Return the comparison of several runs, or of all models of one, with its verdicts, chart and gate."""
     given = form.cleaned_data
     try:
-        found = compare_all(
-            list(dict.fromkeys(runs)), model_a=given["model_a"] or None, model_b=given["model_b"] or None
-        )
+        found = compare_all(runs, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
         gate = decide_gate(given["gate"], found) if given["gate"] else None
     except UserError as error:
         return {"error": str(error)}

@@ -478,6 +478,8 @@ def test_long_lists_and_answers_are_cut_with_a_note() -> None:
         (formats.tokens(2_000_000), "2.0 M"),
         (formats.percent(0.8533), "85.3 %"),
         (formats.points(-0.05), "-5.0"),
+        (formats.points(-0.0004), "+0.0"),
+        (formats.interval(-1e-18, 0.05), "[0.0, 5.0]"),
         (formats.duration(3.14), "3.1 s"),
         (formats.duration(59.97), "1 min 00 s"),
         (formats.duration(125), "2 min 05 s"),
