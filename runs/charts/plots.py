@@ -329,11 +329,11 @@ def _rest(rows: Sequence[object]) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
+    return "-" if value is None else f"{100 * value:z.1f} %"
 
 
 def _bounds(row: IntervalRow | Point | TrendPoint) -> str:
-    return "-" if row.low is None or row.high is None else f"[{100 * row.low:.1f}, {100 * row.high:.1f}]"
+    return "-" if row.low is None or row.high is None else f"[{100 * row.low:z.1f}, {100 * row.high:z.1f}]"
 
 
 def _interval_text(row: IntervalRow | TrendPoint) -> str:

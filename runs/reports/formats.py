@@ -27,8 +27,8 @@ def percent(share: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return two shares in percent: `[73.9, 91.9]`."""
-    return UNDEFINED if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+    """Return two shares, or differences of shares, in percent: `[73.9, 91.9]`. There is no -0.0."""
+    return UNDEFINED if low is None or high is None else f"[{100 * low:z.1f}, {100 * high:z.1f}]"
 
 
 def method(name: str) -> str:
@@ -41,8 +41,8 @@ def method(name: str) -> str:
 
 
 def points(difference: float | None) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    return UNDEFINED if difference is None else f"{100 * difference:+.1f}"
+    """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
+    return UNDEFINED if difference is None else f"{100 * difference:+z.1f}"
 
 
 def money(usd: float | None) -> str:
@@ -53,7 +53,7 @@ def money(usd: float | None) -> str:
 def tokens(count: float) -> str:
     """Return a number of tokens: 12,345 as `12.3 k`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
+        if count >= size - size / 20_000:  # what would be rounded to 1000.0 of the smaller unit
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f}"
 
@@ -82,7 +82,7 @@ def p_value(value: float | None) -> str:
 
 def duration(seconds: float) -> str:
     """Return a wall time: `3.1 s`, `4 min 05 s`, `2 h 03 min`."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

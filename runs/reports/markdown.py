@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser, User
 
 from runs.models import Run
 from runs.reports import formats
-from runs.reports.columns import TABLE_COLUMNS
+from runs.reports.columns import TABLE_COLUMNS, Column
 from runs.reports.document import frequent_reasons, known_cost, stage_sentences
 from runs.reports.verdicts import verdicts
 from runs.results.figures import CellResult
@@ -46,9 +46,15 @@ def _table(cells: Sequence[CellResult]) -> list[str]:
         "| --- |" + " ---: |" * len(TABLE_COLUMNS),
     ]
     for cell in cells:
-        figures = [column.text(cell) for column in TABLE_COLUMNS]
+        figures = [_figure(column, cell) for column in TABLE_COLUMNS]
         lines.append(f"| {formats.markdown(cell.model)} | " + " | ".join(figures) + " |")
     return lines
+
+
+def _figure(column: Column, cell: CellResult) -> str:
+    """Return the figure. An incomplete result has an asterisk after its interval, as on a terminal."""
+    text = column.text(cell)
+    return f"{text} \\*" if column.kind == "interval" and cell.incomplete else text
 
 
 def _reasons(cells: Sequence[CellResult]) -> list[str]:

@@ -18,7 +18,9 @@ from django.utils import timezone
 from hub.common.digests import digest
 from runs.models import ENDED, Response, Run
 from runs.reports.formats import percent
+from runs.results.statistics.mean_intervals import Estimate
 from runs.results.statistics.proportion_intervals import proportion_interval
+from runs.results.stored import get_results
 from runs.selectors import REASON_WITHHELD, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
@@ -52,8 +54,9 @@ class LiveResponse:
 
 @dataclass(frozen=True, slots=True)
 class LiveCell:
-    """Progress of one model on one environment, with the share of scored responses that passed and its interval.
+    """Progress of one model on one environment, with its accuracy so far and the interval of it.
 
+    That is the share of scored responses that passed; of a run that has ended, the accuracy in its report.
     quarantined: responses to quarantined cases. Only `done` and `expected` of the counts include them, as in a report.
     """
 
@@ -286,8 +289,15 @@ def _take_snapshot(run: Run) -> Snapshot:
         errored = rows.filter(status=Response.Status.ERRORED).order_by("-id")
         errors = [_live_response(row) for row in errored[:_LATEST]]
     quarantined = count_quarantined(run)
+    results = get_results(run) if run.status in ENDED else []
+    final = {(result.slug, result.model): result.accuracy for result in results}
     cells = [
-        _live_cell(cell, run.attempts, quarantined.get((cell["environment"], cell["model"]), Counter()))
+        _live_cell(
+            cell,
+            run.attempts,
+            quarantined.get((cell["environment"], cell["model"]), Counter()),
+            final.get((cell["slug"], cell["model"])),
+        )
         for cell in progress["cells"]
     ]
     return Snapshot(progress, cells, _rate(times, timezone.now()), latest, errors)
@@ -303,7 +313,7 @@ def _rounded(rate: float | None) -> float | None:
     return None if rate is None else round(rate, 1) if rate < 10 else float(round(rate))
 
 
-def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str]) -> LiveCell:
+def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], final: Estimate | None) -> LiveCell:
     cell = {
         **cell,
         "passed": cell["passed"] - quarantined[Response.Status.PASSED],
@@ -311,6 +321,8 @@ def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str]) -> 
         "errored": cell["errored"] - quarantined[Response.Status.ERRORED],
         "unscored": cell["unscored"] - quarantined[Response.Status.UNSCORED],
     }
+    if final is not None:
+        return LiveCell(cell, quarantined.total(), final.value, final.low, final.high)
     scored = cell["passed"] + cell["failed"]
     left_out = quarantined.total()
     if not scored:

@@ -9,6 +9,7 @@ from hub.common import wording
 from hub.common.output.files import Outputs, add_force_argument
 from hub.management import base
 from runs.management.config_file import UsageError
+from runs.reports.comparison.document import comparison_json
 from runs.reports.comparison.files import comparison_html, comparison_markdown, gate_lines
 from runs.reports.comparison.terminal import print_comparison
 from runs.reports.comparison.verdicts import compared_rows
@@ -71,21 +72,13 @@ class Command(base.Command):
             for path, render in ((options["html"], comparison_html), (options["markdown"], comparison_markdown)):
                 if path is not None:
                     outputs.file(path).write_text(render(comparisons, gate=gate, margin=margin), encoding="utf-8")
-        verdicts = [row.verdict for row in compared_rows(comparisons, margin=margin)]
-        first = comparisons[0].to_json() if len(comparisons) == 1 else {}
-        self.print_json(
-            {
-                **first,
-                **({} if first else {"comparisons": [item.to_json() for item in comparisons]}),
-                "verdicts": verdicts,
-                **({"gate": gate.to_json()} if gate else {}),
-            }
-        )
+        self.print_json(comparison_json(comparisons, gate=gate, margin=margin))
         if not options["json"]:
             console = base.ReportConsole()
             for comparison in comparisons:
                 print_comparison(comparison, console)
                 console.print()
+            verdicts = [row.verdict for row in compared_rows(comparisons, margin=margin)]
             for line in [*verdicts, *([f"{gate.decision}: {gate.expression}", *gate_lines(gate)] if gate else [])]:
                 console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
         if not any(comparison.cases for comparison in comparisons):

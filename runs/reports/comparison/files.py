@@ -200,11 +200,10 @@ def _matrix_cell(row: ComparedRow, sign: int) -> MatrixCell:
     paired = row.item.paired
     if paired.difference is None:
         return MatrixCell(text=formats.UNDEFINED, interval="", state="level")
-    # Subtracted, because -1 times zero is shown as -0.0.
-    difference = paired.difference if sign > 0 else 0.0 - paired.difference
+    difference = sign * paired.difference
     interval = formats.UNDEFINED
     if paired.low is not None and paired.high is not None:
-        interval = formats.interval(*((paired.low, paired.high) if sign > 0 else (0.0 - paired.high, 0.0 - paired.low)))
+        interval = formats.interval(*sorted((sign * paired.low, sign * paired.high)))
     significant = row.item.p_adjusted is not None and row.item.p_adjusted < SIGNIFICANT
     state = "level" if not significant else "better" if difference > 0 else "worse"
     return MatrixCell(text=formats.points(difference), interval=interval, state=state)

@@ -62,7 +62,7 @@ def compared_verdict(
     if paired.difference is None or paired.low is None or paired.high is None:
         return f"{name_a} and {name_b} cannot be compared on {item.slug}: {paired.note or 'there is no interval'}."
     number = f"(n = {counted(paired.n, 'case')})"
-    difference = f"{100 * paired.difference:+.1f} points {formats.interval(paired.low, paired.high)} {number}"
+    difference = f"{formats.points(paired.difference)} points {formats.interval(paired.low, paired.high)} {number}"
     equivalent = margin is not None and -margin <= paired.low and paired.high <= margin
     within = f"within the margin of {100 * margin:g} points" if margin is not None else ""
     if item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT:

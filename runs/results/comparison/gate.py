@@ -12,7 +12,7 @@ from runs.results.comparison.pair import Comparison, EnvironmentComparison
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 Bounds = tuple[float, float]
-METRICS = {"accuracy": "share of cases", "cost": "US dollars per case", "latency": "milliseconds per response"}
+METRICS = {"accuracy": "share of cases", "cost": "US dollars per response", "latency": "milliseconds per response"}
 _PART = re.compile(r"\s*([A-Za-z_]*)\s*([<>=!]*)\s*([^;]*?)\s*(?:;|\Z)")
 _LIMIT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(x?)")
 _EXAMPLE = 'Write for example "accuracy >= -0.01; cost <= 1.2x".'

@@ -11,13 +11,17 @@ MOST_PAIRS = 66  # of twelve runs or models
 
 
 def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str | None = None) -> list[Comparison]:
-    """Compare each two of *runs*, the earlier one as A; of one run, each two of its models. Raises ComparisonError."""
+    """Compare each two of *runs*, the earlier one as A; of one run, each two of its models. Raises ComparisonError.
+
+    A run that is named twice is compared once.
+    """
+    runs = list(dict.fromkeys(runs))
     loader = CaseLoader()
     if len(runs) > 2 and model_a != model_b:
         raise ComparisonError(
             "Models can be named for two runs only; leave them out to compare equal labels.", "model_a"
         )
-    if len({run.pk for run in runs}) > 1:
+    if len(runs) > 1:
         pairs = list(combinations(runs, 2))
         _check_number(len(pairs))
         found = [compare(a, b, model_a=model_a, model_b=model_b, loader=loader) for a, b in pairs]

@@ -96,8 +96,9 @@ def paired_interval(
 ) -> PairedInterval | None:
     """Return the interval and test of the mean of a - b; None without cases or with only one cluster.
 
-    Pass or fail without clusters: exact McNemar and Tango's interval over the cases, widened to 0 if McNemar does not
-    reject it. Otherwise Tango's interval and the score test that it inverts, over the effective sample size.
+    Pass or fail without clusters: exact McNemar and Tango's interval over the cases. Otherwise Tango's interval and the
+    score test that it inverts, over the effective sample size; p is at least 2^(1-m), the least that exact McNemar can
+    have with m flips, the effective number of them. Both intervals are widened to 0 if the test does not reject it.
     """
     n = len(a)
     differences = [x - y for x, y in zip(a, b, strict=True)]
@@ -110,8 +111,7 @@ def paired_interval(
         a_only, b_only = differences.count(1), differences.count(-1)
         low, high = tango(a_only, b_only, n)
         p_value = mcnemar_exact(a_only, b_only)
-        if p_value >= 1 - CONFIDENCE:
-            low, high = min(low, 0.0), max(high, 0.0)
+        low, high = _widened(low, high, p_value)
         return PairedInterval(
             low=low, high=high, method="tango", p_value=p_value, test="mcnemar", effective_n=float(n), se=se
         )
@@ -119,15 +119,25 @@ def paired_interval(
     events = count_clusters((d != 0 for d in differences), clusters)
     effective = effective_sample_size(flip_rate - difference**2, se, sizes, events)
     low, high = tango(effective * (flip_rate + difference) / 2, effective * (flip_rate - difference) / 2, effective)
+    # The score test alone would call two models different after four flips, which all go one way by chance in 12.5 % of
+    # comparisons.
+    flips = max(1, math.floor(effective * flip_rate + 1e-9))
+    p_value = max(score_test(difference, flip_rate, effective), 2.0 ** (1 - flips))
+    low, high = _widened(low, high, p_value)
     return PairedInterval(
         low=low,
         high=high,
         method="tango_effective_n" if clusters is None else "tango_clustered",
-        p_value=score_test(difference, flip_rate, effective),
+        p_value=p_value,
         test="paired_score" if clusters is None else "clustered_score",
         effective_n=effective,
         se=se,
     )
+
+
+def _widened(low: float, high: float, p_value: float) -> tuple[float, float]:
+    """Return an interval that contains 0 unless *p_value* rejects it."""
+    return (low, high) if p_value < 1 - CONFIDENCE else (min(low, 0.0), max(high, 0.0))
 
 
 def tango(b: float, c: float, n: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""REST API of the comparison of two runs or two models."""
+"""REST API of the comparison of runs or models."""
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -8,14 +8,16 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.web.filters import FilterError
-from runs.results.comparison.pair import compare
+from runs.reports.comparison.document import comparison_json
+from runs.results.comparison.gate import decide_gate
+from runs.results.comparison.several import compare_all
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.forms import CompareForm
 
 
 class CompareRuns(APIView):
-    """Compare two runs, or two models of one run, case by case. The body is that of `manage.py compare --json`."""
+    """Compare runs, or models of one run, case by case. The body is the document of `manage.py compare --json`."""
 
     @extend_schema(
         operation_id="compare",
@@ -23,6 +25,9 @@ class CompareRuns(APIView):
             OpenApiParameter("a", int, required=True),
             OpenApiParameter("b", int, description="by default the same run"),
             *text_parameters("model_a", "model_b"),
+            OpenApiParameter("also", str, description="numbers of more runs, separated by commas"),
+            OpenApiParameter("margin", float, description="equivalence margin in percentage points"),
+            OpenApiParameter("gate", str, description="conditions such as `accuracy >= -0.01; cost <= 1.2x`"),
         ],
         responses={200: OpenApiTypes.OBJECT, 400: ErrorBody},
     )
@@ -31,7 +36,9 @@ class CompareRuns(APIView):
         if not form.is_valid():
             raise FilterError(form.problems)
         given = form.cleaned_data
-        run_a = queries.get_visible_run(request.user, given["a"])
-        run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
-        comparison = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
-        return Answer(comparison.to_json())
+        more = [int(pk) for pk in given["also"].split(",") if pk]
+        runs = [queries.get_visible_run(request.user, pk) for pk in (given["a"], given["b"] or given["a"], *more)]
+        found = compare_all(runs, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
+        gate = decide_gate(given["gate"], found) if given["gate"] else None
+        margin = given["margin"] / 100 if given["margin"] else None
+        return Answer(comparison_json(found, gate=gate, margin=margin))

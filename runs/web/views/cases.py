@@ -63,7 +63,7 @@ def _slug(run_environment: RunEnvironment) -> str:
 
 
 def _chosen_environment(run_environments: list[RunEnvironment], slug: str) -> RunEnvironment:
-    """Return the environment with *slug*, or the first one. A run may have two versions of an environment."""
+    """Return the environment with *slug*, or the first one."""
     return next((item for item in run_environments if _slug(item) == slug), run_environments[0])
 
 

@@ -1,6 +1,6 @@
 """Pages that compare two runs, or two models of one run: figures, the cases that differ, one case side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
@@ -21,6 +21,7 @@ from runs.results.comparison.gate import decide_gate
 from runs.results.comparison.pair import ComparedCells, ComparisonError, find_cells
 from runs.results.comparison.several import compare_all
 from runs.results.counting import cell_responses
+from runs.results.statistics.mean_intervals import mean
 from runs.selectors import visible_runs
 from runs.web import queries
 from runs.web.downloads import download_failures, failure_formats
@@ -62,9 +63,7 @@ def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
     """Return the comparison of several runs, or of all models of one, with its verdicts, chart and gate."""
     given = form.cleaned_data
     try:
-        found = compare_all(
-            list(dict.fromkeys(runs)), model_a=given["model_a"] or None, model_b=given["model_b"] or None
-        )
+        found = compare_all(runs, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
         gate = decide_gate(given["gate"], found) if given["gate"] else None
     except UserError as error:
         return {"error": str(error)}
@@ -170,6 +169,7 @@ def case(request: HttpRequest) -> HttpResponse:
         "cells": cells,
         "name": shown,
         "flip": flips.get(shown),
+        "left_out": shown not in flips and _passed_share(left.values()) != _passed_share(right.values()),
         "sides": [("A", cells.run_a, cells.model_a, a), ("B", cells.run_b, cells.model_b, b)],
         "diff": word_diff(a.text, b.text),
         "same": a.text == b.text,
@@ -204,6 +204,12 @@ def _cases(cells: ComparedCells, flips: Mapping[str, Flip], form: ComparedCasesF
 def _responses(run_environment: RunEnvironment, model: RunModel, case: str) -> dict[int, Response]:
     rows = cell_responses(run_environment, model).filter(case__external_id=case)
     return {row.attempt: row for row in rows}
+
+
+def _passed_share(responses: Iterable[Response]) -> float | None:
+    """Return the share of the scored responses that passed; None without any."""
+    scored = (Response.Status.PASSED, Response.Status.FAILED)
+    return mean([row.status == Response.Status.PASSED for row in responses if row.status in scored])
 
 
 def _state(chosen: Mapping[str, str]) -> str:

@@ -71,6 +71,15 @@ def test_html_has_verdict_comparison_slices_and_reasons() -> None:
 
 
 @pytest.mark.django_db
+def test_markdown_marks_incomplete_results() -> None:
+    run = stored_run(stored_version(cases=40), models=["a", "b"])
+    stored_outcomes(run, "p" * 37 + "eee", model="a")
+    stored_outcomes(run, "p" * 38 + "ee", model="b")
+    a, b = (line for line in render_markdown(run).splitlines() if line.startswith(("| a ", "| b ")))
+    assert "| [90.6, 100.0] \\* |" in a and "\\*" not in b
+
+
+@pytest.mark.django_db
 def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     run = hostile_run()
     (tmp_path / "r.md").write_text("mine")

@@ -156,6 +156,12 @@ def test_holm_covers_all_pairs_of_runs(runs: list[Run]) -> None:
     assert least.p_adjusted == pytest.approx(3 * (least.paired.p_value or 1))
 
 
+def test_run_that_is_named_twice_is_compared_once(runs: list[Run]) -> None:
+    a, b, *_ = runs
+    (found,) = compare_all([a, b, a])
+    assert (found.run_a, found.run_b) == (a, b)
+
+
 def test_models_cannot_be_named_for_three_runs(runs: list[Run]) -> None:
     with pytest.raises(ComparisonError, match="two runs only"):
         compare_all(runs, model_a="alpha")

@@ -1,5 +1,6 @@
 """Statistics against values computed by hand and by scipy and numpy."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -292,9 +293,10 @@ def test_pass_or_fail_is_tested_by_mcnemar_and_counts_flips() -> None:
 def test_clustered_pairs_are_not_tested_by_mcnemar() -> None:
     found = paired_difference([1, 1, 0, 1], [0, 0, 0, 1], ["x", "x", "y", "y"])
     assert (found.test, found.method, found.se) == ("clustered_score", "tango_clustered", pytest.approx(0.5))
-    # Two clusters whose cases go together are one independent pair: z = 0.5 sqrt(1 / 0.5)
-    assert found.effective_n == 1
-    assert found.p_value == pytest.approx(2 * scipy.stats.norm.sf(0.5 * 2**0.5))
+    # Two clusters whose cases go together are one independent pair.
+    assert (found.effective_n, found.p_value) == (1, 1.0)
+    many = paired_difference([1, 1, 0, 1, 0, 1] * 10, [0, 0, 0, 1, 1, 1] * 10, [i // 2 for i in range(60)])
+    assert many.p_value == pytest.approx(2 * scipy.stats.norm.sf(10 / 60 * (many.effective_n / 0.5) ** 0.5))
 
 
 def test_equal_results_have_an_interval_and_a_detectable_effect() -> None:
@@ -309,6 +311,27 @@ def test_fewer_than_six_cases_cannot_show_a_difference() -> None:
     found = paired_difference([1.0] * 5, [0.0] * 5)
     assert (found.p_value, found.mde) == (0.0625, None)
     assert found.note == "fewer than 6 independent cases cannot show a difference"
+
+
+@pytest.mark.parametrize(
+    ("a", "clusters"),
+    [
+        ([1, 1, 1, 0.8], None),
+        ([1] * 10, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
+    ],
+)
+def test_fewer_than_six_effective_cases_cannot_show_a_difference(a: list[float], clusters: list[int] | None) -> None:
+    found = paired_difference(a, [0.0] * len(a), clusters)
+    assert found.effective_n < 6 and found.note == "fewer than 6 independent cases cannot show a difference"
+    assert found.p_value == 2.0 ** (1 - math.floor(found.effective_n * found.difference)) >= 0.05
+    assert found.low == 0
+
+
+def test_few_flips_in_clusters_of_one_show_no_more_than_without_clusters() -> None:
+    a, b = [1.0] * 20, [0.0] * 5 + [1.0] * 15
+    alone, clustered = paired_difference(a, b), paired_difference(a, b, range(20))
+    assert (clustered.test, clustered.p_value) == ("clustered_score", alone.p_value) == ("clustered_score", 0.0625)
+    assert (clustered.low, clustered.high) == pytest.approx((0, alone.high))
 
 
 def test_no_common_case_is_undefined() -> None:

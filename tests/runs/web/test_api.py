@@ -1,5 +1,6 @@
 """REST API of runs: create, progress, cancel, resume, responses, report, failing cases, comparison."""
 
+import io
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -222,6 +224,21 @@ def test_two_models_are_compared(client: Client, run: Run) -> None:
     alone = stored_run(run.environments.get().version, ["gamma"])
     answer = client.get(f"/api/v1/compare/?a={alone.pk}")
     assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "model_a"
+
+
+def test_comparison_is_the_document_of_the_command(client: Client, run: Run) -> None:
+    third = stored_run(run.environments.get().version, ["alpha"])
+    stored_outcomes(third, "pppf")
+    gate = "accuracy >= -0.9; cost <= 2x"
+    query: dict[str, str | int] = {"a": run.pk, "b": third.pk, "also": third.pk, "margin": 60, "gate": gate}
+    out = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("compare", str(run.pk), str(third.pk), "--margin", "0.6", "--gate", gate, "--json", stdout=out)
+    body = client.get("/api/v1/compare/", query).json()
+    assert body == json.loads(out.getvalue())
+    assert body["gate"]["decision"] == "INCONCLUSIVE" and len(body["verdicts"]) == 1
+    answer = client.get("/api/v1/compare/", query | {"gate": "accuracy > 0"})
+    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "gate"
 
 
 def test_registered_models_are_listed_without_urls(client: Client, runner: User, capitals: None) -> None:

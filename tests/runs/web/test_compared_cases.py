@@ -55,6 +55,24 @@ def test_list_is_filtered_by_change_and_case(client: Client, run: Run, query: st
     assert listed(client, address(run, query)) == expected
 
 
+def test_list_names_the_environment_and_the_versions_of_both_runs(client: Client, run: Run) -> None:
+    page = client.get(address(run)).content.decode()
+    assert "<h1>Cases that differ <small>sums</small></h1>" in page
+    assert page.count("on sums@1.0.0.") == 2
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        ("c0", "The results of both sides are the same"),
+        ("c2", "Better in A"),
+        ("c7", "Left out of the figures, because one side is errored or unscored"),
+    ],
+)
+def test_case_side_by_side_says_how_the_results_differ(client: Client, run: Run, case: str, sentence: str) -> None:
+    assert sentence in client.get(address(run, f"&case={case}", page="case")).content.decode()
+
+
 def test_long_list_has_pages_and_a_fixed_number_of_queries(client: Client) -> None:
     client.force_login(member("Reader"))
     counts = []
