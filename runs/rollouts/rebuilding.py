@@ -49,7 +49,7 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
         # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
         raise RolloutFailed(f"Case {session.case.external_id!r}: {error}") from None
     session.state = storable(state)
-    session.calls = [*session.calls, *calls]
+    session.calls = [*session.calls, *storable(calls)]
     return result
 
 
