@@ -231,7 +231,7 @@ async def test_program_that_fills_the_box_cannot_avoid_its_score(image: str, pro
 @pytest.mark.docker
 async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_full(image: str) -> None:
     tests = (
-        b'own=$(cat /proc/self/oom_score_adj); theirs=$(as-agent cat /proc/self/oom_score_adj)\n'
+        b"own=$(cat /proc/self/oom_score_adj); theirs=$(as-agent cat /proc/self/oom_score_adj)\n"
         b'echo "$own < $theirs"; test "$own" -lt "$theirs"\n'
     )
     step = await finish(image, "true", tests)
