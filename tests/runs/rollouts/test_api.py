@@ -118,6 +118,7 @@ def test_open_episode_can_be_read_and_deleted(api: APIClient, version: Environme
     ("body", "expected"),
     [
         ({"environment": "atlantis"}, ("environment", "no environment 'atlantis'; known are capitals")),
+        ({"environment": "capital"}, ("environment", "no environment 'capital'; did you mean 'capitals'?")),
         ({"environment": "capitals@9"}, ("environment", "it has 1.0.0")),
         ({"case": "atlantis"}, ("case", "no case 'atlantis'")),
         ({"seed": "x"}, ("seed", "integer")),
@@ -139,6 +140,7 @@ def test_invalid_new_episode_is_rejected_with_reason(
     assert answer.status_code == 400
     (error,) = answer.json()["errors"]
     assert error["path"] == expected[0] and expected[1] in error["message"]
+    assert not error["message"].endswith("?.")
 
 
 def test_invalid_message_leaves_episode_unchanged(api: APIClient, version: EnvironmentVersion) -> None:
