@@ -106,6 +106,9 @@ def test_errors_have_status_and_code(client: Client) -> None:
     with pytest.raises(ServerError) as error:
         episode.step("Lima")
     assert (error.value.code, error.value.body["expected_turn"]) == ("wrong_turn", 0)
+    assert str(error.value) == "409 wrong_turn: `turn` is 7; the next turn of this episode is 0."
+    with pytest.raises(ValueError, match=r"step: the body cannot be written as JSON, .* Send -1e30"):
+        episode.step("Lima", tokens={"prompt_ids": [1], "completion_ids": [2], "logprobs": [float("-inf")]})
     with pytest.raises(Unreachable), Client("http://127.0.0.1:9", "lle_none", retries=1) as nowhere:
         nowhere.list_episodes()
 
