@@ -44,10 +44,11 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     try:
         result, state, calls = _run(session, act)
     except (EpisodeError, RecordingNotFound) as error:
-        raise RolloutError(str(error)) from None
+        raise RolloutError(storable(str(error))) from None
     except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
         # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
-        raise RolloutFailed(f"Case {session.case.external_id!r}: {error}") from None
+        # Code of the bundle decides what some of these errors say.
+        raise RolloutFailed(storable(f"Case {session.case.external_id!r}: {error}")) from None
     session.state = storable(state)
     session.calls = [*session.calls, *storable(calls)]
     return result

@@ -262,3 +262,26 @@ def test_characters_that_cannot_be_stored_are_replaced_in_messages_infos_and_rea
     items = [{"case": "a", "messages": [body["message"]]}]
     scored = api.post("/api/v1/score", {"environment": "odd", "items": items}, format="json").json()
     assert scored["items"][0]["rules"] == answer["info"]["rules"]
+
+
+def test_error_of_the_code_of_a_bundle_with_a_lone_surrogate_is_returned(api: APIClient, tmp_path: Path) -> None:
+    code = "def reset(case, seed):\n    raise ValueError(chr(0xD800))\n\n\ndef step(state, message):\n    pass\n"
+    bundle = write_bundle(
+        tmp_path / "odd",
+        files={
+            "cases.jsonl": lines([{"id": "a", "input": "x"}]),
+            "harness.py": code,
+        },
+        slug="odd",
+        category="reasoning",
+        dataset={"path": "cases.jsonl"},
+        harness={"type": "custom"},
+        scoring={},
+        gold=None,
+        wrong=None,
+    )
+    import_bundle(bundle=bundle)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    answer = api.post("/api/v1/episodes/", {"environment": "odd"}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert "ValueError: \ufffd" in answer.json()["message"]
