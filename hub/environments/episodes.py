@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, cast
 
+from hub.common.storable import storable
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
 from hub.harnesses.base import MAX_STATE_BYTES, EpisodeContext, HarnessError, HarnessOptions, Services, Turn
@@ -159,7 +160,7 @@ class Episode:
         turn = await self.environment.harness.step(context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
-        observation = self._apply_turn(turn)
+        observation, info = self._apply_turn(turn), storable(turn.info)
         if turn.reward is not None:
             earlier = self.state.get("rewards", [])
             self.state["rewards"] = [*earlier, *[None] * (self.turns - 1 - len(earlier)), turn.reward]
@@ -168,8 +169,8 @@ class Episode:
         elif self.max_turns is not None and self.turns >= self.max_turns:
             stop = "turns"
         else:
-            return Step(observation=observation, step_reward=turn.reward, info=turn.info)
-        return replace(await self._finish(observation, stop, turn.info), step_reward=turn.reward)
+            return Step(observation=observation, step_reward=turn.reward, info=info)
+        return replace(await self._finish(observation, stop, info), step_reward=turn.reward)
 
     async def stop(self, reason: str) -> Step:
         """End the episode for *reason* (`time`, `tokens`) and score it. Raises the same errors as `step`."""
@@ -215,15 +216,17 @@ class Episode:
         self.state["harness"] = turn.state
         if turn.new_conversation:
             self.state["conversation"] = len(self.state["messages"])
-        self.state["messages"].extend(turn.messages)
+        messages = storable(turn.messages)  # the model reads what the transcript has
+        self.state["messages"].extend(messages)
         if turn.tools or turn.new_conversation:
-            self.state["tools"] = turn.tools
+            self.state["tools"] = storable(turn.tools)
         self.state.pop("parameters", None)
-        if turn.parameters:
-            self.state["parameters"] = dict(turn.parameters)
+        parameters = storable(dict(turn.parameters))
+        if parameters:
+            self.state["parameters"] = parameters
         if turn.reward is not None:
             self.state["reward"] = turn.reward
-        return Observation(messages=turn.messages, tools=self.state["tools"], parameters=turn.parameters)
+        return Observation(messages=messages, tools=self.state["tools"], parameters=parameters)
 
     async def _finish(self, observation: Observation, stop: str, info: dict[str, JSON]) -> Step:
         before = self.state["harness"]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hub.common.storable import storable
 from hub.manifest.schema import RuleSpec
 from hub.protocols.messages import JSON
 from hub.scorers.base import Verdict
@@ -44,8 +45,9 @@ class EpisodeScore:
 
 
 def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
-    """Return the score of a rule. A reason that is cut is complete in the detail."""
-    reason = cut_reason(verdict.reason)
+    """Return the score of a rule, with texts that can be stored. A reason that is cut is complete in the detail."""
+    whole = storable(verdict.reason)  # a script or a judge model may write any character
+    reason, detail = cut_reason(whole), storable(verdict.detail)
     return RuleScore(
         rule=spec.name,
         type=spec.type,
@@ -53,7 +55,7 @@ def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
         weight=spec.weight,
         required=spec.required,
         reason=reason,
-        detail=verdict.detail if reason == verdict.reason else {**verdict.detail, "reason": verdict.reason},
+        detail=detail if reason == whole else {**detail, "reason": whole},
         outcome=verdict.outcome,
     )
 

@@ -38,6 +38,8 @@ _MAX_REWARD_BYTES = 64 * 1024
 _STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 AS_AGENT = """#!/usr/bin/env -S python3 -I -S
 import os, sys
+with open("/proc/self/oom_score_adj", "w") as file:
+    file.write("1000")  # if memory is full, it is killed before the script
 os.setgroups([])
 os.setgid({user})
 os.setuid({user})
@@ -230,8 +232,14 @@ def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptio
     try:
         text = engine.read(box, f"{VERIFY}/{options.reward}", _MAX_REWARD_BYTES, root=True).decode("utf-8", "replace")
     except WorkspaceError:
-        return Verdict(value=None, reason=f"{options.path} wrote no {options.reward}; it {ended}")
-    return read_reward(text, options.reward)
+        verdict = Verdict(value=None, reason=f"{options.path} wrote no {options.reward}; it {ended}")
+    else:
+        verdict = read_reward(text, options.reward)
+    # Programs of the agent can fill the box, so that the script is killed or cannot start the next program.
+    if verdict.value is None and (limits := engine.reached_limits(box)):
+        reached = f"The box had reached its limit of {' and '.join(limits)} meanwhile."
+        return Verdict.of(False, f"{verdict.reason.rstrip('.')}. {reached}")
+    return verdict
 
 
 def read_reward(text: str, name: str) -> Verdict:

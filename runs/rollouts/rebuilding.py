@@ -49,15 +49,16 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     try:
         result, state, calls = _run(session, act)
     except (EpisodeError, RecordingNotFound) as error:
-        raise RolloutError(str(error)) from None
+        raise RolloutError(storable(str(error))) from None
     except (HarnessError, ScoringFailed, CaseError, ModelError, SandboxUnavailable) as error:
         # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
-        message = f"Case {session.case.external_id!r}: {error}"
+        # Code of the bundle decides what some of these errors say.
+        message = storable(f"Case {session.case.external_id!r}: {error}")
         if isinstance(error, CaseError) or (isinstance(error, HarnessError | ScoringFailed) and not error.temporary):
             raise EnvironmentFailed(message) from None
         raise RolloutFailed(message) from None
     session.state = storable(state)
-    session.calls = [*session.calls, *calls]
+    session.calls = [*session.calls, *storable(calls)]
     return result
 
 

@@ -58,6 +58,10 @@ FinishReason = Literal["tokens", "time", "other"]
 _WAITING_FIELDS = ["revision", "pending", "lease_owner", "lease_until"]
 _BUSY_RETRY_S = 1  # until the next request for an answer, if too many requests wait
 _CRASHED = "The step failed because of an error of the server. Its log has the details."
+_OTHER_REQUEST = (
+    "Another request is executing turn {turn} of this episode, with another message or reason. Wait for its answer "
+    "before the next step."
+)
 _CONFLICT = "Another request has stepped this episode. Read the episode again before the next step."
 
 
@@ -200,8 +204,10 @@ def _execute_turn(
             wait = turn is not None and wait_s is None
             claimed = claim.enter_context(claim_step(session, wait=wait, pending=pending))
         except RolloutConflict:
-            if wait_s is None or turn is None or session.pending != pending:
+            if wait_s is None or turn is None:
                 raise
+            if session.pending != pending:
+                raise RolloutConflict(_OTHER_REQUEST.format(turn=turn)) from None
             return wait_for_answer(session=session, turn=turn, wait_s=wait_s)
         if claimed and wait_s is None:
             return execute()

@@ -216,6 +216,13 @@ class WorkspaceEngine(ABC):
         """Kill every process in the box that was started by a command."""
 
     @abstractmethod
+    def reached_limits(self, handle: Handle) -> Sequence[str]:
+        """Return which limits the box has reached since it was opened: `memory`, `processes`.
+
+        A limit for which the kernel counts no events is left out.
+        """
+
+    @abstractmethod
     def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
         """Kill the box's processes and copy *paths* out of it. Raises WorkspaceError."""
 

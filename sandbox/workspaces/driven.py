@@ -182,6 +182,10 @@ class DriverWorkspaces(WorkspaceEngine):
         with self.connect(handle) as connection:
             connection.call("end_processes")
 
+    def reached_limits(self, handle: Handle) -> Sequence[str]:
+        with self.connect(handle) as connection:
+            return [str(name) for name in connection.call("reached_limits")["limits"]]
+
     def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
         entries: list[Artifact] = []
         contents: dict[str, bytearray] = {}

@@ -94,6 +94,9 @@ class WorkspaceHosts(WorkspaceEngine):
     def refusals(self, handle: Handle, after: int) -> Sequence[str]:
         return self._engine_of(handle).refusals(handle, after)
 
+    def reached_limits(self, handle: Handle) -> Sequence[str]:
+        return self._engine_of(handle).reached_limits(handle)
+
     def end_processes(self, handle: Handle) -> None:
         self._engine_of(handle).end_processes(handle)
 

@@ -146,6 +146,11 @@ class NativeWorkspaces(DriverWorkspaces):
         with contextlib.suppress(OSError, WorkspaceLost, ValueError):  # the sweep removes it
             _remove(self._state(handle))
 
+    def reached_limits(self, handle: Handle) -> Sequence[str]:
+        facts = _facts(self._state(handle))  # a box does not see its control groups
+        groups = facts.get("groups")
+        return cgroups.box_limits_reached(str(facts.get("name", "")), dict(groups)) if isinstance(groups, dict) else []
+
     def sweep(self) -> list[str]:
         removed = []
         for state in sorted(self._boxes.glob("*")):

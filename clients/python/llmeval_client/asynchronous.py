@@ -81,7 +81,9 @@ class AsyncClient:
         """Send *request* and return its answer. Raises ServerError and Unreachable."""
         response = await self._repeat(request)
         again = 0
-        while (following := next_request(request, response)) is not None and again <= self._retries:
+        while (following := next_request(request, response)) is not None:
+            if following is request and again == self._retries:
+                break
             again += following is request
             await asyncio.sleep(pause_before_next(response))
             response = await self._repeat(following)

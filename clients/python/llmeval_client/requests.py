@@ -44,10 +44,19 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
-        """Return the parameters for httpx2. The body is ASCII, because a model may write lone surrogates."""
+        """Return the parameters for httpx2. The body is ASCII, because a model may write lone surrogates.
+
+        Raises ValueError if the body has a number that JSON does not have.
+        """
         options: dict[str, Any] = {"params": dict(self.params), "headers": dict(self.headers)}
         if self.body is not None:
-            options["content"] = json.dumps(self.body, allow_nan=False).encode("ascii")
+            try:
+                options["content"] = json.dumps(self.body, allow_nan=False).encode("ascii")
+            except ValueError as error:
+                raise ValueError(
+                    f"{self.method} {self.path}: the body cannot be written as JSON, which has no NaN and no "
+                    f"infinities: {error}. Send -1e30 for a log-probability of -inf."
+                ) from None
             options["headers"]["Content-Type"] = "application/json"
         return options
 
@@ -116,9 +125,8 @@ def check(response: httpx2.Response) -> None:
     if response.status_code >= 400:
         body = error_body(response)
         message = str(body.get("message") or response.text[:200])
-        details = [
-            f"{item['path']}: {item['message']}" for item in cast("list[dict[str, str]]", body.get("errors", []))
-        ]
+        errors = cast("list[dict[str, str]]", body.get("errors", []))
+        details = [f"{item['path']}: {item['message']}" for item in errors if item["message"] != message]
         raise ServerError(response.status_code, str(body.get("code", "")), " ".join([message, *details]), body)
 
 

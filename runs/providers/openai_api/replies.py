@@ -23,7 +23,7 @@ def parse_reply(body: bytes, latency_ms: float, request_id: str = "") -> Reply:
     """
     data = _parse(body)
     choice = _first_choice(data, body)
-    given, usage = choice.get("message"), data.get("usage")
+    given, usage = storable(choice.get("message")), data.get("usage")  # the next request repeats the message
     if choice.get("error") or choice.get("finish_reason") == "error":
         raise _reported_error(choice.get("error") or given)
     if not isinstance(given, dict):
@@ -37,7 +37,7 @@ def parse_reply(body: bytes, latency_ms: float, request_id: str = "") -> Reply:
     message = cast(
         Message, {**kept, "role": "assistant", "content": content or (refusal if isinstance(refusal, str) else "")}
     )
-    finish_reason = "refusal" if refusal else mask(str(choice.get("finish_reason") or "stop"))
+    finish_reason = "refusal" if refusal else mask(storable(str(choice.get("finish_reason") or "stop")))
     return Reply(
         message=message,
         finish_reason=finish_reason[:_MAX_FINISH_REASON],

@@ -324,7 +324,8 @@ def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
     try:
         return get_version(name, among=list_visible_environments(request.user))
     except VersionNotFound as error:
-        raise ValidationError({"environment": f"{error}."}) from None
+        text = str(error)
+        raise ValidationError({"environment": text if text.endswith("?") else f"{text}."}) from None
 
 
 def get_trainable_version(request: Request, name: str) -> EnvironmentVersion:

@@ -231,6 +231,22 @@ def make_box_group(name: str, paths: dict[str, str], memory: int, processes: int
     return joining
 
 
+def box_limits_reached(name: str, paths: dict[str, str]) -> list[str]:
+    """Return which limits the group of a box has reached: `memory`, `processes`."""
+    version_1 = len(set(paths.values())) > 1
+    events = {
+        "memory": ("memory", (_V1 if version_1 else _V2).events, "oom_kill"),
+        "processes": ("pids", "pids.events", "max"),
+    }
+    reached = []
+    for limit, (controller, file, key) in events.items():
+        with suppress(OSError), open(f"{paths[controller]}/{name}/{file}") as opened:
+            words = opened.read().split()
+            if key in words and int(words[words.index(key) + 1]):
+                reached.append(limit)
+    return reached
+
+
 def end_box_group(name: str, paths: dict[str, str]) -> bool:
     """Kill the processes of a box's group and remove it. Return False if some have not ended yet."""
     done = True

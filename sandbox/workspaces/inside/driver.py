@@ -27,6 +27,7 @@ from sandbox.workspaces.inside.processes import (
     as_user,
     end_processes,
     finish_as_user,
+    reached_limits,
     reap,
     signal_all,
     start_as_user,
@@ -141,6 +142,8 @@ def carry_out(request: Request) -> Request:
     if operation == "end_processes":
         end_processes()
         return {}
+    if operation == "reached_limits":
+        return {"limits": reached_limits()}
     if operation == "export":
         end_processes()
         return as_user(False, Export(request, send).run)

@@ -19,9 +19,12 @@ FILE_SECONDS = 30
 
 
 def become(root: bool) -> None:
-    """Give up root permanently, unless *root*. Processes of the box are killed before the driver if memory is full."""
+    """Give up root permanently, unless *root*.
+
+    If memory is full, processes of the agent's user are killed first, then those of root, and the driver last.
+    """
     with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+        file.write("750" if root else "1000")
     os.umask(0o022)
     if not root:
         os.setgroups([])
@@ -109,6 +112,22 @@ def finish_as_user(child: int, reading: int) -> Request:
         raise RequestRefused("the operation took too long or used too much memory")
     found: Request = json.loads(data)
     return found
+
+
+def reached_limits() -> list:
+    """Return the names of the limits that the control groups of the box, version 1 or 2, have reached."""
+    events = {
+        "memory": ("oom_kill", ("memory.events", "memory/memory.oom_control")),
+        "processes": ("max", ("pids.events", "pids/pids.events")),
+    }
+    reached = []
+    for limit, (key, files) in events.items():
+        for name in files:
+            with contextlib.suppress(OSError), open("/sys/fs/cgroup/" + name) as file:
+                words = file.read().split()
+                if key in words and int(words[words.index(key) + 1]):
+                    reached.append(limit)
+    return reached
 
 
 def signal_all(number: signal.Signals) -> int:

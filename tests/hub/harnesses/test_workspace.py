@@ -215,6 +215,31 @@ async def test_reward_file_decides_and_a_missing_one_is_unscored(
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(
+    ("program", "limit"),
+    [("yes 0123456789", "memory"), ("for i in $(seq 200); do sleep 60 & done > /dev/null 2>&1", "processes")],
+)
+async def test_program_that_fills_the_box_cannot_avoid_its_score(image: str, program: str, limit: str) -> None:
+    tests = b'found=$(as-agent ./run.sh)\nscore=$(echo "$found" | awk \'{print 0}\')\necho "$score" > "$REWARD"\n'
+    command = f"printf '#!/bin/sh\\n%s\\n' '{program}' > run.sh; chmod 755 run.sh"
+    step = await finish(image, command, tests, {"reward": "reward.json", "timeout_s": 60})
+    assert step.score is not None
+    assert step.score.value == 0.0
+    assert step.score.rules[0].reason.endswith(f". The box had reached its limit of {limit} meanwhile.")
+
+
+@pytest.mark.docker
+async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_full(image: str) -> None:
+    tests = (
+        b"own=$(cat /proc/self/oom_score_adj); theirs=$(as-agent cat /proc/self/oom_score_adj)\n"
+        b'echo "$own < $theirs"; test "$own" -lt "$theirs"\n'
+    )
+    step = await finish(image, "true", tests)
+    assert step.score is not None
+    assert (step.score.value, step.score.rules[0].reason) == (1.0, "")
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("script", [b"#!/bin/sh\nexit 0\n", b"exit 0\n"], ids=["executed", "run-by-sh"])
 async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
     path = "tests/it's $HOME/a `b` ü.sh"

@@ -473,3 +473,13 @@ async def test_error_messages_contain_neither_address_nor_key_variable(status: i
             for part in ("127.0.0.1", server.url.rpartition(":")[2].partition("/")[0], "gpt-hidden", "VLLM")
             if part in text
         ], text
+
+
+async def test_reply_with_characters_that_cannot_be_sent_again_continues_the_conversation() -> None:
+    answer = completion("half \ud800\0")
+    answer.body["choices"][0]["message"]["tool_calls"] = [{"function": {"name": "\udfff", "arguments": "{}"}}]
+    reply, _ = await ask(lambda *_: answer)
+    assert reply.message["content"] == "half \ufffd\ufffd"
+    assert reply.message["tool_calls"] == [{"function": {"name": "\ufffd", "arguments": "{}"}}]
+    _, requests = await ask(lambda *_: completion("ok"), messages=[reply.message])
+    assert requests[0]["messages"] == [reply.message]

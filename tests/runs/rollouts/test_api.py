@@ -16,6 +16,7 @@ from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession, ModelEndpoint
+from tests.hub.bundle_files import lines, write_bundle
 from tests.runs.capitals import CAPITALS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -117,6 +118,7 @@ def test_open_episode_can_be_read_and_deleted(api: APIClient, version: Environme
     ("body", "expected"),
     [
         ({"environment": "atlantis"}, ("environment", "no environment 'atlantis'; known are capitals")),
+        ({"environment": "capital"}, ("environment", "no environment 'capital'; did you mean 'capitals'?")),
         ({"environment": "capitals@9"}, ("environment", "it has 1.0.0")),
         ({"case": "atlantis"}, ("case", "no case 'atlantis'")),
         ({"seed": "x"}, ("seed", "integer")),
@@ -138,6 +140,7 @@ def test_invalid_new_episode_is_rejected_with_reason(
     assert answer.status_code == 400
     (error,) = answer.json()["errors"]
     assert error["path"] == expected[0] and expected[1] in error["message"]
+    assert not error["message"].endswith("?.")
 
 
 def test_invalid_message_leaves_episode_unchanged(api: APIClient, version: EnvironmentVersion) -> None:
@@ -224,3 +227,61 @@ def test_episode_of_another_user_returns_404(api: APIClient, version: Environmen
     message: Callable[[], Any] = lambda: other.post(f"{path}step", {"message": {"content": "x"}}, format="json")  # noqa: E731
     assert [other.get(path).status_code, other.delete(path).status_code, message().status_code] == [404, 404, 404]
     assert APIClient().get(path).status_code in (401, 403)
+
+
+def test_characters_that_cannot_be_stored_are_replaced_in_messages_infos_and_reasons(
+    api: APIClient, tmp_path: Path
+) -> None:
+    code = (
+        'def reset(case, seed):\n    return {"messages": [{"role": "user", "content": "Go\\ud800\\0."}]}\n\n\n'
+        'def step(state, message):\n    return {"done": True, "info": {"said\\0": "\\udfff"}}\n'
+    )
+    check = 'def check(case, state, transcript):\n    return {"score": 0.5, "reason": "half\\0 \\ud800"}\n'
+    bundle = write_bundle(
+        tmp_path / "odd",
+        files={"cases.jsonl": lines([{"id": "a", "input": ""}]), "harness.py": code, "check.py": check},
+        slug="odd",
+        category="reasoning",
+        dataset={"path": "cases.jsonl"},
+        harness={"type": "custom"},
+        scoring={"rules": [{"name": "state", "type": "state", "path": "check.py"}]},
+        gold=None,
+        wrong=None,
+    )
+    import_bundle(bundle=bundle)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    begun = api.post("/api/v1/episodes/", {"environment": "odd"}, format="json").json()
+    assert begun["observation"]["messages"] == [{"role": "user", "content": "Go\ufffd\ufffd."}]
+    url, body = f"/api/v1/episodes/{begun['id']}/", {"message": {"role": "assistant", "content": "x"}, "turn": 0}
+    answer = api.post(f"{url}step", body, format="json").json()
+    assert answer["info"]["said\ufffd"] == "\ufffd"
+    assert answer["info"]["rules"] == {"state": {"value": 0.5, "reason": "half\ufffd \ufffd"}}
+    assert api.post(f"{url}step", body, format="json").json() == answer
+    session = EpisodeSession.objects.get(pk=begun["id"])
+    assert session.score is not None and session.score["rules"][0]["reason"] == "half\ufffd \ufffd"
+    items = [{"case": "a", "messages": [body["message"]]}]
+    scored = api.post("/api/v1/score", {"environment": "odd", "items": items}, format="json").json()
+    assert scored["items"][0]["rules"] == answer["info"]["rules"]
+
+
+def test_error_of_the_code_of_a_bundle_with_a_lone_surrogate_is_returned(api: APIClient, tmp_path: Path) -> None:
+    code = "def reset(case, seed):\n    raise ValueError(chr(0xD800))\n\n\ndef step(state, message):\n    pass\n"
+    bundle = write_bundle(
+        tmp_path / "odd",
+        files={
+            "cases.jsonl": lines([{"id": "a", "input": "x"}]),
+            "harness.py": code,
+        },
+        slug="odd",
+        category="reasoning",
+        dataset={"path": "cases.jsonl"},
+        harness={"type": "custom"},
+        scoring={},
+        gold=None,
+        wrong=None,
+    )
+    import_bundle(bundle=bundle)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    answer = api.post("/api/v1/episodes/", {"environment": "odd"}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert "ValueError: \ufffd" in answer.json()["message"]

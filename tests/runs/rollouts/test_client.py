@@ -97,6 +97,38 @@ def test_lost_answers_are_requested_again_and_count_once(client: Client, monkeyp
     assert (session.revision, session.state["turns"]) == (1, 1)
 
 
+@pytest.mark.parametrize("retries", [0, 2])
+def test_step_that_always_fails_in_the_background_raises_the_error_of_the_server(
+    live_server: Any, token: str, retries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def respond(http: object, method: str, url: str, **options: Any) -> httpx2.Response:
+        sent.append(method)
+        status, body = (202, {"turn": 0}) if method == "POST" else (503, {"code": "unavailable", "message": "No box."})
+        request = httpx2.Request(method, "http://site/")
+        return httpx2.Response(status, json=body, headers={"Retry-After": "0"}, request=request)
+
+    async def respond_later(http: object, method: str, url: str, **options: Any) -> httpx2.Response:
+        return respond(http, method, url, **options)
+
+    async def step() -> None:
+        async with AsyncClient(live_server.url, token, retries=retries) as other:
+            later = await other.start("capitals", case="peru")
+            monkeypatch.setattr(httpx2.AsyncClient, "request", respond_later)
+            await later.step("Lima")
+
+    with Client(live_server.url, token, retries=retries) as client:
+        episode = client.start("capitals", case="peru")
+        monkeypatch.setattr(httpx2.Client, "request", respond)
+        with pytest.raises(ServerError, match=r"503 unavailable: No box\."):
+            episode.step("Lima")
+    assert sent == ["POST", "GET"] * (retries + 1)
+    with pytest.raises(ServerError, match=r"503 unavailable: No box\."):
+        asyncio.run(step())
+    assert sent == ["POST", "GET"] * 2 * (retries + 1)
+
+
 def test_errors_have_status_and_code(client: Client) -> None:
     with pytest.raises(ServerError, match="atlantis") as error:
         client.start("atlantis")
@@ -106,6 +138,9 @@ def test_errors_have_status_and_code(client: Client) -> None:
     with pytest.raises(ServerError) as error:
         episode.step("Lima")
     assert (error.value.code, error.value.body["expected_turn"]) == ("wrong_turn", 0)
+    assert str(error.value) == "409 wrong_turn: `turn` is 7; the next turn of this episode is 0."
+    with pytest.raises(ValueError, match=r"step: the body cannot be written as JSON, .* Send -1e30"):
+        episode.step("Lima", tokens={"prompt_ids": [1], "completion_ids": [2], "logprobs": [float("-inf")]})
     with pytest.raises(Unreachable), Client("http://127.0.0.1:9", "lle_none", retries=1) as nowhere:
         nowhere.list_episodes()
 

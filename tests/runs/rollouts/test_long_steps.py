@@ -109,6 +109,7 @@ def test_request_that_is_repeated_while_the_step_is_executed_joins_it(
     other = in_background.post(f"{episode}/step", json=say("Cusco", 0))
     assert [answer.status_code for answer in repeated] == [202] * 3
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
+    assert other.json()["message"].startswith("Another request is executing turn 0 of this episode, with another ")
     wait_until(lambda: (gate.parent / "executed").exists())
     gate.touch()
     assert http.get(f"{episode}/turns/0?wait=30").json()["reward"] == 1.0

@@ -149,6 +149,15 @@ def test_path_and_preload_of_the_agent_do_not_reach_the_script_of_tests(engine: 
     assert engine.execute(box, "sh /verify/test.sh", 20, root=True).output == "true\n1\n"
 
 
+def test_limits_that_a_box_has_reached_are_known(engine: WorkspaceEngine, box: Handle) -> None:
+    assert engine.reached_limits(box) == []
+    engine.execute(box, "python3 -c 'bytearray(1 << 30)'", 20)
+    assert engine.reached_limits(box) == ["memory"]
+    engine.execute(box, "for i in $(seq 80); do sleep 60 & done > /dev/null 2>&1", 20)
+    assert engine.reached_limits(box) == ["memory", "processes"]
+    engine.end_processes(box)
+
+
 def test_memory_spread_over_processes_is_limited(engine: WorkspaceEngine, box: Handle) -> None:
     program = (
         b"import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = bytearray(90 << 20); time.sleep(3)\n"
