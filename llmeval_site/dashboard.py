@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.selectors import is_curator, list_open_defects
+from hub.selectors import is_curator, list_open_defects, may_see_content
 from hub.web.queries import filter_environments
 from review.queue.backlog import review_progress
 from runs.models import ACTIVE
@@ -76,7 +76,7 @@ def _with_change(cell: CellResult, before: PastResult | None) -> Context:
 
 def _changed(user: User) -> Context | None:
     rows = filter_environments(user).annotate(version_count=Count("versions")).order_by("-updated_at")[:SHOWN]
-    return {"environments": rows} if rows else None
+    return {"environments": [(row, may_see_content(user, row)) for row in rows]} if rows else None
 
 
 PANELS = [

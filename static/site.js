@@ -89,6 +89,17 @@
   // Reload a page restored from the back/forward cache: its submit button is still disabled.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
+  // Leaving a field of a filter reports a change that typing has already reported. The rows would be replaced between
+  // press and release of the mouse, and a click on one of them would be lost.
+  const asked = new WeakMap();
+  const filters = (form) => new URLSearchParams(new FormData(form)).toString();
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const form = event.detail.elt;
+    if (!form.matches("form.filters")) return;
+    if (event.detail.requestConfig.triggeringEvent?.type === "change" && asked.get(form) === filters(form)) event.preventDefault();
+    else asked.set(form, filters(form));
+  });
+
   // A page in the background does not ask for the progress of its run.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.elt.id === "progress") event.preventDefault();

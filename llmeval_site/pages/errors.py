@@ -48,6 +48,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_rest(request):
         return error_page(request, 404, "Not found", "There is nothing at this address. /api/v1/docs/ lists all.")
     message = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
+    if message.endswith(" matches the given query."):  # of `get_object_or_404`, in the words of the code
+        message = "It does not exist, it was deleted, or your account may not see it."
     signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
     return error_page(request, 404, "Not found", message if message and signed_in else "There is no page here.")
 

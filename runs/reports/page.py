@@ -52,7 +52,7 @@ class ReasonGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResults:
-    """Results of a run for its page. `more` counts the cells without a headline."""
+    """Results of a run for its page. `more` counts the cells without a headline; those with one are then the best."""
 
     columns: Sequence[Column]
     rows: list[ResultRow]
@@ -76,6 +76,7 @@ def results_for_page(
     *withheld*: ids of environments whose reasons are not shown.
     """
     cells = get_results(run)
+    best = _best_cells(cells)
     return RunResults(
         columns=TABLE_COLUMNS,
         rows=[
@@ -84,11 +85,28 @@ def results_for_page(
         ],
         warnings=warnings(run, cells, name_served=sees_endpoints(user)),
         verdicts=verdicts(cells),
-        headlines=[_headline(cell) for cell in cells[:HEADLINES]],
-        more=max(0, len(cells) - HEADLINES),
+        headlines=[_headline(cell) for cell in best],
+        more=len(cells) - len(best),
         charts=result_charts(cells),
         reasons=_reason_groups(cells, withheld),
     )
+
+
+def _best_cells(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Return all *cells* in their order, or if they are too many, those with the best accuracy of each environment."""
+    if len(cells) <= HEADLINES:
+        return list(cells)
+    groups: dict[int, list[CellResult]] = {}
+    for cell in cells:
+        groups.setdefault(cell.run_environment.pk, []).append(cell)
+    each = max(1, HEADLINES // len(groups))
+    best = [cell for group in groups.values() for cell in sorted(group, key=_rank, reverse=True)[:each]]
+    return best[:HEADLINES]
+
+
+def _rank(cell: CellResult) -> tuple[bool, float]:
+    """Order by accuracy. An incomplete one is not final, so these come last."""
+    return not cell.incomplete, -1.0 if cell.accuracy.value is None else cell.accuracy.value
 
 
 def _headline(cell: CellResult) -> Headline:

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 from django.template.loader import render_to_string
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from hub.models import EnvironmentVersion
+from hub.models import Environment, EnvironmentVersion
 from runs.models import Response
 from runs.reports import render_html
 from tests.browser.conftest import Visit
 from tests.browser.looks.checks import accessibility_findings, findings, layout_findings
 from tests.browser.looks.full_site import FullSite, build_site
+from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -180,3 +181,69 @@ def test_report_shows_all_columns_at_desktop_widths(
     )
     page.close()
     assert clipped == []
+
+
+def lines_of(locator: Locator) -> int:
+    """Return the number of lines that the first text in *locator* takes."""
+    return int(
+        locator.evaluate(
+            """(element) => {
+                const range = document.createRange();
+                range.selectNodeContents(element.firstChild);
+                return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+            }"""
+        )
+    )
+
+
+def test_short_words_are_not_broken_in_tables_with_many_models(visit: Visit) -> None:
+    version = stored_version("sums", [{"id": "case-000", "input": "1 + 1?"}])
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    models = [f"vendor{i}/model-family-{i}-instruct-2026" for i in range(12)]
+    run = stored_run(version, models)
+    for model in models:
+        stored_outcomes(run, "f", model=model)
+    user = member()
+    page = visit("/runs/", user)
+    assert lines_of(page.locator("td.choose a")) == 1
+    page.goto(f"/runs/{run.pk}/cases/")
+    assert lines_of(page.locator("tbody th a")) == 1
+
+
+def test_counts_of_reasons_are_in_view_if_a_reason_has_a_long_word(visit: Visit) -> None:
+    run = stored_run(stored_version("sums", 1))
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    stored_outcomes(run, "f")
+    Response.objects.update(reason="x" * 400)
+    page = visit(f"/runs/{run.pk}/", member())
+    box = page.locator("table.reasons td.num").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 1280
+
+
+def test_text_of_charts_is_legible_on_a_phone(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/runs/{site.run.pk}/", site.user, width=390)
+    sizes = page.locator("svg.chart").evaluate_all(
+        "(charts) => charts.map((chart) => 12 * chart.getBoundingClientRect().width / chart.viewBox.baseVal.width)"
+    )
+    assert sizes and min(sizes) >= 11
+    assert layout_findings(page) == []
+
+
+def test_right_to_left_answers_are_compared_from_the_right(visit: Visit) -> None:
+    run = stored_run(stored_version("sums", 1), ["alpha", "beta"])
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    for model, outcome, text in (("alpha", "p", "הנה התשובה: 42."), ("beta", "f", "הנה התשובה: 41.")):
+        stored_outcomes(run, outcome, model=model)
+        Response.objects.filter(run_model__label=model).update(
+            text=text, reason=text if outcome == "f" else "", messages=[{"role": "assistant", "content": text}]
+        )
+    page = visit(f"/compare/case/?a={run.pk}&model_a=alpha&model_b=beta&environment=sums&case=c0", member(), width=1280)
+    right = """(element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        const outer = element.getBoundingClientRect(), inner = range.getBoundingClientRect();
+        return outer.right - inner.right < inner.left - outer.left;
+    }"""
+    assert page.locator("pre.words").first.evaluate(right)
+    expect(page.get_by_role("region", name="Response B").locator("[dir=auto]")).to_have_text("הנה התשובה: 41.")

@@ -198,3 +198,16 @@ def test_evidence_without_reasons_keeps_values_but_no_target() -> None:
     side = {"status": "failed", "rules": [{"rule": "r", "value": 0.0, "reason": TARGET, "execution": {"out": TARGET}}]}
     shown = without_reasons({"first": side, "second": side, "winner": ""})
     assert TARGET not in str(shown) and shown["first"]["rules"][0]["value"] == 0.0
+
+
+@pytest.mark.parametrize(("held_out", "linked"), [(False, True), (True, False)])
+def test_dashboard_links_to_changes_only_if_the_user_may_see_them(client: Client, held_out: bool, linked: bool) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        stored_version("desk", version=version, held_out=held_out)
+    Environment.objects.update(
+        latest=EnvironmentVersion.objects.get(version="1.1.0"), visibility=Environment.Visibility.PUBLISHED
+    )
+    client.force_login(member())
+    changes = "/hub/desk/1.1.0/changes/"
+    assert (changes in client.get("/").content.decode()) is linked
+    assert (client.get(changes).status_code == 200) is linked

@@ -283,5 +283,5 @@ def test_error_of_the_code_of_a_bundle_with_a_lone_surrogate_is_returned(api: AP
     import_bundle(bundle=bundle)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     answer = api.post("/api/v1/episodes/", {"environment": "odd"}, format="json")
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert (answer.status_code, answer.json()["code"]) == (422, "environment_failed")
     assert "ValueError: \ufffd" in answer.json()["message"]

@@ -66,6 +66,14 @@ def test_run_list_filters_by_name_status_environment_and_model(client: Client, r
         assert {name for name, link in numbers.items() if link in shown} == expected, query
 
 
+def test_run_list_with_an_invalid_filter_does_not_claim_that_there_are_no_runs(client: Client, run: Run) -> None:
+    answer = client.get("/runs/?page=2")
+    assert answer.status_code == 400
+    shown = answer.content.decode()
+    assert "page is not a parameter of this list" in shown
+    assert "There are no runs yet" not in shown
+
+
 def test_cost_is_shown_only_if_price_is_known(client: Client, run: Run) -> None:
     response = Response.objects.filter(run_model__label="alpha")[0]
     urls = ("/runs/", f"/runs/{run.pk}/", f"/responses/{response.pk}/", "/models/alpha/")

@@ -154,6 +154,10 @@ def test_error_pages_explain_the_error(client: Client, user: User) -> None:
     missing = client.get("/hub/nothing/")
     assert missing.status_code == 404
     assert "There is no environment" in missing.content.decode()
+    for path in ("/account/webhooks/1/", "/responses/1/"):
+        gone = client.get(path)
+        assert gone.status_code == 404
+        assert "matches the given query" not in gone.content.decode()
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user)
     old = strict.post("/account/", {"make": ""})
