@@ -49,7 +49,7 @@ class Number(Scorer[NumberOptions]):
         assert target is not None  # checked by the options' validator
         wanted = _plain(target.value)
         if reading.several:
-            return Verdict.of(False, f"Expected {wanted}; {quoted(reading.text)} gives more than one number.")
+            return Verdict.of(False, f"Expected {wanted}; {quoted(reading.text)} does not give a single number.")
         if found is None:
             return Verdict.of(False, f"Expected {wanted}; the answer contains no number.")
         passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
