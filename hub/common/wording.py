@@ -34,6 +34,11 @@ def end_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
+def unknown_name(noun: str, name: str, known: Iterable[str], *, none: str = "none is stored yet") -> str:
+    """Return the sentence that there is no *noun* with *name*. It suggests *known* names; *none*: the advice without any."""
+    return end_sentence(f"There is no {noun} {name!r}; {suggest(name, known) or none}")
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message for an unknown *key*."""
     advice = suggest(key, known)
