@@ -314,6 +314,7 @@ def _rounded(rate: float | None) -> float | None:
 
 
 def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], final: Estimate | None) -> LiveCell:
+    left_out = quarantined.total()
     cell = {
         **cell,
         "passed": cell["passed"] - quarantined[Response.Status.PASSED],
@@ -322,9 +323,8 @@ def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], fin
         "unscored": cell["unscored"] - quarantined[Response.Status.UNSCORED],
     }
     if final is not None:
-        return LiveCell(cell, quarantined.total(), final.value, final.low, final.high)
+        return LiveCell(cell, left_out, final.value, final.low, final.high)
     scored = cell["passed"] + cell["failed"]
-    left_out = quarantined.total()
     if not scored:
         return LiveCell(cell, left_out, None, None, None)
     accuracy = cell["passed"] / scored
