@@ -35,7 +35,7 @@ def end_sentence(text: str) -> str:
 
 
 def unknown_name(noun: str, name: str, known: Iterable[str], *, none: str = "none is stored yet") -> str:
-    """Return the sentence that there is no *noun* with *name*, with suggestions from *known*, or *none* if it is empty."""
+    """Return a sentence that no *noun* has *name*, with a suggestion from *known*, or with *none* if it is empty."""
     return end_sentence(f"There is no {noun} {name!r}; {suggest(name, known) or none}")
 
 
