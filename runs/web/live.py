@@ -140,7 +140,10 @@ class LiveRun:
 
 
 class EventCell(TypedDict):
-    """Progress of one model on one environment, in an event. Only `done` includes the `quarantined` responses."""
+    """Progress of one model on one environment, in an event.
+
+    Only `done` and `expected` include the `quarantined` responses.
+    """
 
     environment: str
     model: str
