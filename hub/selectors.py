@@ -12,7 +12,7 @@ from hub.common.errors import NotFound
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.harnesses.base import HarnessError
 from hub.harnesses.registry import HARNESSES
-from hub.manifest.schema import Manifest
+from hub.manifest.schema import Manifest, version_key
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Tool
@@ -116,6 +116,11 @@ def iterate_cases(
 def find_by_digest(digest: str) -> EnvironmentVersion | None:
     """Return the version whose bundle has *digest*, if it is stored."""
     return EnvironmentVersion.objects.filter(digest=digest).first()
+
+
+def is_newer(version: EnvironmentVersion, latest: EnvironmentVersion | None) -> bool:
+    """Return whether the number of *version* is higher than that of *latest*, or there is no latest version."""
+    return latest is None or version_key(version.version) > version_key(latest.version)
 
 
 def list_case_ids(version: EnvironmentVersion) -> list[str]:

@@ -18,10 +18,10 @@ from hub.common.errors import UserError
 from hub.gates.certificates import failed_gates
 from hub.gates.queue import pending_request, why_given_up
 from hub.manifest.problems import MANIFEST, BundleError
-from hub.manifest.schema import Manifest, version_key
+from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.protocols.cases import case_split
-from hub.selectors import is_curator
+from hub.selectors import is_curator, is_newer
 from hub.teams.quotas import check_storage, lock_team
 from hub.teams.visibility import may_see
 
@@ -158,7 +158,7 @@ def _create_version(
 def _make_latest(environment: Environment, version: EnvironmentVersion) -> None:
     """Make *version* the latest one if it is newer. In a published environment it must have passed its gates."""
     latest = environment.latest
-    if latest is not None and version_key(version.version) <= version_key(latest.version):
+    if not is_newer(version, latest):
         return
     passed = version.certificate is not None and not failed_gates(version.certificate)
     if environment.visibility == Environment.Visibility.PUBLISHED and not passed:

@@ -41,8 +41,8 @@ def renew_lease(*, run_id: int, owner: str) -> bool:
 def release_lease(*, run: Run, owner: str) -> None:
     """Give the lease back; does nothing if another process holds it.
 
-    If the run is still running, its lease lapses instead, and another worker takes it over then. At once would be too
-    early: what kept this process from ending the run may keep the next one from it, too.
+    A run that is still running keeps its lease until it lapses, and another worker takes it over then. What kept this
+    process from ending the run, such as a full disk, may last for a while.
     """
     if Run.objects.filter(pk=run.pk, lease_owner=owner, status=Run.Status.RUNNING).exists():
         return

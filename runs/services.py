@@ -175,9 +175,9 @@ def resume_run(*, run: Run, owner: str = "", budget_usd: float | None = None, us
         if budget_usd is not None:
             change_budget(run, budget_usd, user)
         run.models.update(stopped="")
-        if run.tracking_state == Run.TrackingState.LOGGED:  # with the results before
+        logged = Run.objects.filter(pk=run.pk, tracking_state=Run.TrackingState.LOGGED)
+        if logged.update(tracking_state=Run.TrackingState.PENDING):  # the log has the results from before
             run.tracking_state = Run.TrackingState.PENDING
-            run.save(update_fields=["tracking_state"])
     return True
 
 

@@ -34,6 +34,11 @@ def end_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
+def unknown_name(noun: str, name: str, known: Iterable[str], *, none: str = "none is stored yet") -> str:
+    """Return a sentence that no *noun* has *name*, with a suggestion from *known*, or with *none* if it is empty."""
+    return end_sentence(f"There is no {noun} {name!r}; {suggest(name, known) or none}")
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return the message for an unknown *key*."""
     advice = suggest(key, known)

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hub.common.containment import contain
-from hub.datasets.json_values import NotJSON, to_json_value
+from hub.datasets.typed_values import NotJSON, describe_repeated_names, to_json_value
 
 if __name__ == "__main__":
     sys.path.remove(_ROOT)
@@ -63,9 +63,8 @@ def read(file: IO[bytes], limits: Limits) -> Iterator[tuple[str, int]]:
     try:
         metadata = pq.read_metadata(file)
         _check_size(metadata, limits)
-        names = metadata.schema.to_arrow_schema().names
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise WrongFile(1, f"two columns are named {', '.join(map(repr, twice))}.")
+        if problem := describe_repeated_names(metadata.schema.to_arrow_schema().names):
+            raise WrongFile(1, problem)
         columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
         # Texts stay references to a dictionary until their row is converted.
         texts = [column.path for column in columns if _is_text(column)]

@@ -5,7 +5,7 @@ from typing import IO
 
 from hub.common.problems import Problem
 from hub.common.storable import unstorable_character
-from hub.datasets import json_values
+from hub.datasets import typed_values
 from hub.manifest.problems import BundleError
 from hub.protocols.messages import JSON
 
@@ -25,9 +25,8 @@ class DatasetError(BundleError):
 
 def check_columns(file: str, names: Sequence[str]) -> None:
     """Raise DatasetError if two columns have one name."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DatasetError(file, 1, f"two columns are named {', '.join(map(repr, twice))}.")
+    if problem := typed_values.describe_repeated_names(names):
+        raise DatasetError(file, 1, problem)
 
 
 def check_row(row: object, file: str, line: int) -> Row | DatasetError:
@@ -49,8 +48,8 @@ def unstorable_text(value: object) -> tuple[str, str]:
 
 
 def to_json_value(value: object, file: str, line: int) -> JSON:
-    """Return a value of a typed table as JSON, as `json_values.to_json_value` does. Raises DatasetError."""
+    """Return a value of a typed table as JSON, as `typed_values.to_json_value` does. Raises DatasetError."""
     try:
-        return json_values.to_json_value(value)
-    except json_values.NotJSON as error:
+        return typed_values.to_json_value(value)
+    except typed_values.NotJSON as error:
         raise DatasetError(file, line, f"the row contains {error}.") from None

@@ -5,7 +5,7 @@ from typing import Literal
 from django.contrib.auth.models import AnonymousUser, User
 
 from hub.models import Environment, EnvironmentVersion
-from hub.selectors import is_curator, list_open_defects, may_see_content
+from hub.selectors import is_curator, is_newer, list_open_defects, may_see_content
 from hub.services import why_not_publishable
 from hub.teams.membership import list_targets
 
@@ -15,12 +15,14 @@ Tab = Literal["overview", "cases", "files", "versions", "results", "certificate"
 def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: Tab) -> dict[str, object]:
     """Return the context of hub/environment_page.html for the page *tab* of *version*.
 
-    `content` says whether the user may see cases and files, `publish_problem` why the environment cannot be published.
+    `content` says whether the user may see cases and files, `publish_problem` why the environment cannot be published,
+    and `next_latest` whether the version becomes the latest one when it has passed its gates.
     """
     environment = version.environment
     curator = is_curator(user)
     latest = version.pk == environment.latest_id
-    unpublished = latest and environment.visibility != Environment.Visibility.PUBLISHED
+    published = environment.visibility == Environment.Visibility.PUBLISHED
+    unpublished = latest and not published
     return {
         "environment": environment,
         "version": version,
@@ -30,6 +32,7 @@ def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: T
         "content": may_see_content(user, environment),
         "unpublished": unpublished,
         "publish_problem": why_not_publishable(environment) if unpublished else "",
-        "retirable": latest and curator and environment.visibility == Environment.Visibility.PUBLISHED,
+        "next_latest": published and is_newer(version, environment.latest),
+        "retirable": latest and curator and published,
         "open_defects": list_open_defects(user, version).count() if curator else 0,
     }

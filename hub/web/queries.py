@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Coalesce, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
-from hub.common.wording import end_sentence, suggest
+from hub.common.wording import unknown_name
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import list_visible_environments, may_see_content
 from hub.teams.membership import choose_target
@@ -34,8 +34,8 @@ def check_environment(user: User | AnonymousUser, slug: str) -> str:
     """Return *slug*, the value of a filter. Raises ValidationError if it is of no environment that *user* may see."""
     visible = list_visible_environments(user)
     if slug and not visible.filter(slug=slug).exists():
-        known = suggest(slug, visible.order_by("slug").values_list("slug", flat=True)) or "none is loaded yet"
-        raise ValidationError(end_sentence(f"There is no environment {slug!r}; {known}"))
+        known = visible.order_by("slug").values_list("slug", flat=True)
+        raise ValidationError(unknown_name("environment", slug, known, none="none is loaded yet"))
     return slug
 
 

@@ -19,6 +19,11 @@ from runs.models import Response, Run, RunModel
 from runs.providers.replay import recorded_row
 
 
+def without_answer(status: str) -> str:
+    """Return the reason for which a response with *status* cannot be replayed."""
+    return f"{status}, without an answer"
+
+
 class AnswerRecordings(ExportFormat[Response]):
     """Recordings of a model under test: a line for each response."""
 
@@ -29,7 +34,7 @@ class AnswerRecordings(ExportFormat[Response]):
     def rows(self, item: Response) -> Iterator[JSONObject]:
         answers = [message for message in item.messages if message["role"] == "assistant"]
         if item.status == Response.Status.ERRORED or not answers:
-            raise LeftOut(f"{item.status}, without an answer")
+            raise LeftOut(without_answer(item.status))
         finish = {"finish_reason": item.finish_reason} if item.finish_reason else {}
         key = _call_key(item)
         if len(answers) == 1 and set(answers[0]) <= {"role", "content"} and isinstance(answers[0].get("content"), str):

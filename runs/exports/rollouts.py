@@ -1,7 +1,7 @@
 """Export of rollouts to train on: episodes that trainers drove, or the scored responses of a run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -113,8 +113,8 @@ def episodes_export(selection: RolloutSelection, *, format: str = DEFAULT_FORMAT
     export_format = ROLLOUT_FORMATS.require(format)
     sessions = _sessions(selection)
     if selection.model and not sessions.exists():
-        others = _sessions(replace(selection, model="")).exclude(model="")
-        models = others.order_by("model").values_list("model", flat=True).distinct()
+        labelled = _sessions(RolloutSelection(user=selection.user)).exclude(model="")
+        models = labelled.order_by("model").values_list("model", flat=True).distinct()
         check_known("model", selection.model, models, "model")
     used = EnvironmentVersion.objects.filter(pk__in=sessions.order_by().values("case__version_id"))
     held_out = [version for version in used.select_related("environment") if is_held_out(version)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hub.common.wording import end_sentence, suggest
+from hub.common.wording import end_sentence, suggest, unknown_name
 from hub.models import EnvironmentVersion
 from runs.exports.protocol import ExportError
 from runs.models import Run, RunEnvironment, RunModel
@@ -15,8 +15,7 @@ def check_known(noun: str, name: str, known: Iterable[str], path: str) -> None:
     """Raise ExportError at *path* if *name* is not one of *known*; the message suggests the closest of them."""
     names = list(known)
     if name not in names:
-        advice = suggest(name, names) or "none is stored yet"
-        raise ExportError(end_sentence(f"There is no {noun} {name!r}; {advice}"), path)
+        raise ExportError(unknown_name(noun, name, names), path)
 
 
 def find_run_model(run: Run, label: str | None) -> RunModel | None:

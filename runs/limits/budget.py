@@ -10,7 +10,7 @@ from django.db.models import F
 from hub.common.wording import dollars
 from runs.models import Run
 
-LARGER_BUDGET = "To continue, resume the run with a larger budget."
+_LARGER_BUDGET = "To continue, resume the run with a larger budget."
 _PART = 4  # a grant is a quarter of what is left ...
 _SMALLEST = 200  # ... but at least this part of the budget
 
@@ -72,7 +72,7 @@ class Budget:
         spent = f"Stopped: {dollars(self.spent)} of {self.limit_in_words} is spent."
         if self.limit is None or self.spent < self.limit:
             return spent
-        return f"{spent} {LARGER_BUDGET}"
+        return f"{spent} {_LARGER_BUDGET}"
 
 
 @dataclass(frozen=True, slots=True)

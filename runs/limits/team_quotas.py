@@ -1,10 +1,10 @@
 """Quotas of runs of a team: runs per day, and the spending in a calendar month.
 
 What a run spends is kept in a row for each month. A process that executes a run is granted parts of what its team has
-left, in the same way as parts of the run's budget. So all runs of the team together keep the quota. When the run ends,
-what it costs is recorded, since processes that were killed have returned nothing. Episodes that
-trainers drive are granted nothing in advance: the quota is checked before each call of a role model, and the cost is
-added to a row of all episodes of the team after it (docs/decisions/0028-spending-of-episodes.md).
+left, in the same way as parts of the run's budget. So all runs of the team together keep the quota. When a run ends,
+its cost is recorded, because processes that were killed have returned nothing of their grants. Episodes that trainers
+drive are granted nothing in advance: the quota is checked before each call of a role model, and the cost is added to a
+row of all episodes of the team after it (docs/decisions/0028-spending-of-episodes.md).
 """
 
 import asyncio

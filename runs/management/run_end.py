@@ -6,10 +6,10 @@ from typing import TypedDict, cast
 from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
-from runs.limits.budget import LARGER_BUDGET
 from runs.missing import is_run_complete
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
+from runs.spending import is_budget_spent
 
 
 class ScoredRow(TypedDict):
@@ -28,25 +28,28 @@ def resume_command(run: Run) -> str:
     return command("eval", "--resume", run.pk)
 
 
-def check_completed(run: Run, ended: base.Command) -> None:
-    """Exit with the code of the status of *run*, and say how to continue it, unless it is completed."""
+def check_completed(run: Run, caller: base.Command) -> None:
+    """Let *caller* exit with the code of the status of *run* and say how to continue it, unless it is completed."""
     if run.status == Run.Status.INTERRUPTED:
         shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
-        raise ended.exit_with(INTERRUPTED, f"{shown} Continue with: {resume_command(run)}")
+        raise caller.exit_with(INTERRUPTED, f"{shown} Continue with: {resume_command(run)}")
     if run.status != Run.Status.COMPLETED:
-        larger = " --budget USD" if run.message.endswith(LARGER_BUDGET) else ""
-        raise ended.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
+        larger = " --budget USD" if is_budget_spent(run) else ""
+        raise caller.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
 
 
-def check_scored(run: Run, results: Mapping[str, object], ended: base.Command) -> Sequence[ScoredRow]:
-    """Return the rows of *results*. Exit if *run* is not completed, or if some of its responses have no score."""
-    check_completed(run, ended)
+def check_scored(run: Run, results: Mapping[str, object], caller: base.Command) -> Sequence[ScoredRow]:
+    """Return the rows of *results*.
+
+    Let *caller* exit if *run* is not completed, or if some of its responses have no score.
+    """
+    check_completed(run, caller)
     rows = cast("list[ScoredRow]", results["results"])
     if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
         if is_run_complete(run):
-            raise ended.exit_with(
+            raise caller.exit_with(
                 INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
             )
         again = f"Request them again: {resume_command(run)}"
-        raise ended.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
+        raise caller.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
     return rows

@@ -10,13 +10,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from hub.common.errors import UserError
-from hub.common.wording import counted
+from hub.common.wording import counted, end_sentence
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.messages import JSON
 from runs.config.parsing import read_config_text
 from runs.config.resolve import resolve_config, source_for_command
 from runs.config.schema import RunConfig
-from runs.exports.recordings import export_responses, recording_name
+from runs.exports.recordings import export_responses, recording_name, without_answer
 from runs.models import ENDED, Response, Run, RunEnvironment
 from runs.rescoring.recordings import new_folder
 from runs.selectors import models_under_test, role_models
@@ -25,7 +25,6 @@ from runs.services import create_run
 _NAME = 120  # characters
 OTHER_INPUT = "the case asks something else now"
 GONE = "the case is not in the current version any more"
-NO_ANSWER = "without an answer"
 
 
 class RescoreError(UserError):
@@ -56,9 +55,11 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     stored = run.environments.select_related("version__environment__latest").order_by("position")
     environments = [found for item in stored if (found := _environment(item, left_out)) is not None]
     if not environments:
-        left_out[NO_ANSWER] += Response.objects.filter(run_environment__run=run, status=Response.Status.ERRORED).count()
+        errored = Response.objects.filter(run_environment__run=run, status=Response.Status.ERRORED)
+        left_out[without_answer(Response.Status.ERRORED)] += errored.count()
         reasons = "; ".join(f"{counted(count, 'response')}: {reason}" for reason, count in left_out.items() if count)
-        raise RescoreError(f"Run {run.pk} has no response that can be scored again. {reasons}".strip())
+        said = f"Run {run.pk} has no response that can be scored again. {reasons}"
+        raise RescoreError(end_sentence(said.strip()))
     folder = new_folder(run)
     try:
         for reason, count in export_responses(run, folder).left_out.items():

@@ -23,8 +23,7 @@ def new_folder(run: Run) -> Path:
 
 def remove_recordings(run: Run) -> None:
     """Delete the recordings that *run* replays once the transaction is committed, unless another run needs them."""
-    for folder in {_folder(model) for model in run.config.get("models", [])} - {None}:
-        assert folder is not None
+    for folder in {folder for model in run.config.get("models", []) if (folder := _folder(model))}:
         others = Run.objects.exclude(pk=run.pk).annotate(text=Cast("config", TextField()))
         if not others.filter(text__contains=f"/{folder.name}/").exists():
             transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))

@@ -187,6 +187,8 @@ class ResumeForm(forms.Form):
 
 
 class CompareForm(FilterForm):
+    """Runs and models that are compared, and how the comparison is decided."""
+
     ignored = frozenset()
 
     a = forms.IntegerField(min_value=1, max_value=2**31, label="Run A")
@@ -196,6 +198,17 @@ class CompareForm(FilterForm):
     also = forms.RegexField(r"^\s*\d{1,9}(\s*,\s*\d{1,9}){0,9}\s*$", required=False, max_length=200, label="More runs")
     margin = forms.FloatField(required=False, min_value=0, max_value=100, label="Equivalence margin")
     gate = forms.CharField(required=False, max_length=200, label="Gate")
+
+    @property
+    def more_runs(self) -> list[int]:
+        """Return the numbers of the runs that are compared besides A and B."""
+        return [int(number) for number in self.cleaned_data["also"].split(",") if number]
+
+    @property
+    def margin_share(self) -> float | None:
+        """Return the equivalence margin as a share of cases; None without one."""
+        margin: float | None = self.cleaned_data["margin"]
+        return margin / 100 if margin else None
 
 
 class ComparedCasesFilter(CompareForm):

@@ -140,7 +140,10 @@ class LiveRun:
 
 
 class EventCell(TypedDict):
-    """Progress of one model on one environment, in an event. Only `done` includes the `quarantined` responses."""
+    """Progress of one model on one environment, in an event.
+
+    Only `done` and `expected` include the `quarantined` responses.
+    """
 
     environment: str
     model: str
@@ -314,6 +317,7 @@ def _rounded(rate: float | None) -> float | None:
 
 
 def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], final: Estimate | None) -> LiveCell:
+    left_out = quarantined.total()
     cell = {
         **cell,
         "passed": cell["passed"] - quarantined[Response.Status.PASSED],
@@ -322,9 +326,8 @@ def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], fin
         "unscored": cell["unscored"] - quarantined[Response.Status.UNSCORED],
     }
     if final is not None:
-        return LiveCell(cell, quarantined.total(), final.value, final.low, final.high)
+        return LiveCell(cell, left_out, final.value, final.low, final.high)
     scored = cell["passed"] + cell["failed"]
-    left_out = quarantined.total()
     if not scored:
         return LiveCell(cell, left_out, None, None, None)
     accuracy = cell["passed"] / scored

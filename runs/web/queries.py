@@ -10,8 +10,8 @@ from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subque
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from hub.common.wording import end_sentence, suggest
-from hub.models import Case, Team
+from hub.common.wording import unknown_name
+from hub.models import Case, CaseDefect, Team
 from hub.protocols.calls import total_cost
 from hub.teams.membership import choose_target
 from hub.teams.visibility import owned_by
@@ -105,14 +105,20 @@ def filter_runs(
     return runs
 
 
-def check_model(user: User | AnonymousUser, label: str) -> str:
-    """Return *label*, the value of a filter. Raises ValidationError if *user* sees no model or run with it."""
-    if not label or visible_models(user).filter(name=label).exists():
-        return label
+def is_known_model(user: User | AnonymousUser, label: str) -> bool:
+    """Return whether *user* may see a registered model with the name *label*, or a run of a model with this label."""
     runs = visible_runs(user).order_by().values("pk")
-    if not RunModel.objects.filter(label=label, role="", run__in=runs).exists():
-        known = suggest(label, visible_models(user).order_by("name").values_list("name", flat=True))
-        raise ValidationError(end_sentence(f"There is no model {label!r}; {known or 'none is registered yet'}"))
+    return (
+        visible_models(user).filter(name=label).exists()
+        or RunModel.objects.filter(label=label, role="", run__in=runs).exists()
+    )
+
+
+def check_model(user: User | AnonymousUser, label: str) -> str:
+    """Return *label*, the value of a filter. Raises ValidationError if it is not that of a known model."""
+    if label and not is_known_model(user, label):
+        known = visible_models(user).order_by("name").values_list("name", flat=True)
+        raise ValidationError(unknown_name("model", label, known, none="none is registered yet"))
     return label
 
 
@@ -359,7 +365,9 @@ def count_quarantined(run: Run) -> dict[tuple[str, str], Counter[str]]:
     The keys are `environment` and `model` of CellProgress; cells without such responses are left out.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for environment in run.environments.select_related("version__environment"):
+    accepted = CaseDefect.objects.filter(status=CaseDefect.Status.ACCEPTED)
+    with_defects = run.environments.filter(version__in=accepted.values("case__version"))
+    for environment in with_defects.select_related("version__environment"):
         if cases := quarantined_cases(run, environment):
             rows = Response.objects.filter(run_environment=environment, case__in=cases).order_by()
             by_status = rows.values_list("run_model__label", "status").annotate(count=Count("id"))

@@ -201,12 +201,15 @@ def test_new_version_of_a_published_environment_becomes_the_latest_when_its_gate
     assert environment.title == "1.2.0"
 
 
-def test_publishing_a_version_that_failed_its_gates_is_refused_if_an_earlier_one_is_published(tmp_path):
+def test_publishing_a_version_that_has_not_passed_is_refused_if_an_earlier_one_is_published(tmp_path):
     first = import_bundle(bundle=write_bundle(tmp_path / "a"))
     set_certificate(version=first, certificate=certificate(first))
     publish_environment(environment=first.environment)
     with pytest.raises(EnvironmentRefused, match="its gates have not been run"):
         import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0"), publish=True)
+    failed = certificate(EnvironmentVersion.objects.get(version="1.1.0"), gold="failed")
+    with pytest.raises(EnvironmentRefused, match="it failed gold"):
+        import_bundle(bundle=tmp_path / "b", certificate=failed, publish=True)
 
 
 def test_certificate_with_another_digest_is_rejected(tmp_path):

@@ -9,7 +9,7 @@ from hub.common.wording import counted
 from hub.gates.certificates import failed_gates
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
-from hub.manifest.schema import version_key
+from hub.selectors import is_newer
 from hub.services import import_bundle
 
 
@@ -50,7 +50,7 @@ class Command(BundleCommand):
         if not json:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")
             latest = version.environment.latest
-            if latest is not None and version_key(version.version) > version_key(latest.version):
+            if latest is not None and is_newer(version, latest):
                 self.stdout.write(
-                    f"It becomes the latest version, instead of {latest.version}, when it passes its gates."
+                    f"It becomes the latest version, instead of {latest.version}, when it has passed its gates."
                 )

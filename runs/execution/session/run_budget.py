@@ -69,8 +69,8 @@ def return_grants(run: Run, budget: Budget, *, holds_lease: bool) -> None:
 def record_costs(run_id: int, status: Run.Status) -> None:
     """Record what a run that ends has cost, and that it has spent as much of its team's quota and no more.
 
-    Processes that were killed have neither stored what they spent nor returned what else they were granted. Call it in
-    the transaction that ends the run.
+    Processes that were killed have neither stored what they spent nor returned the rest of their grants. Call it in the
+    transaction that ends the run.
     """
     run = Run.objects.select_related("team").get(pk=run_id)
     team = run.team if TeamSpend.objects.filter(run=run).exists() else None

@@ -43,8 +43,8 @@ from runs.services import config_of, create_run, interrupt_run, resume_run
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
-_WAITS_LONG_S = 10.0  # after which a command says that no worker has taken its run, ...
-_STILL_WAITS_S = 300.0  # ... and how often it says so again
+_WAITS_LONG_S = 10.0  # time without a worker after which a command says that none has taken its run
+_STILL_WAITS_S = 300.0  # time until it says so again
 _COUNT_SHARE = 0.05  # of the time that a command waits, the database may spend on counting the responses of the run
 BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
 _MAX_PROCESSES = 256
@@ -201,7 +201,7 @@ class Command(base.Command):
         dispatch_run(run=run)
         delayed_until = None
         count_at = 0.0
-        notice_at: float | None = None
+        notice = _WaitingNotice(progress)
         try:
             while run.status in ACTIVE:
                 time.sleep(_POLL_EVERY_S)
@@ -209,14 +209,8 @@ class Command(base.Command):
                 if run.retry_at is not None and run.retry_at != delayed_until:
                     delayed_until = run.retry_at
                     progress.run_delayed(run.message, (run.retry_at - timezone.now()).total_seconds())
+                notice.update(run)
                 started = time.monotonic()
-                if run.status != Run.Status.QUEUED or run.lease_owner or run.retry_at is not None:
-                    notice_at = None
-                elif notice_at is None:
-                    notice_at = started + _WAITS_LONG_S
-                elif started >= notice_at:
-                    notice_at = started + _STILL_WAITS_S
-                    progress.show_notice(_why_waiting(run))
                 if started >= count_at:
                     progress.show_stored(*stored_counts(run))
                     ended = time.monotonic()
@@ -241,6 +235,25 @@ class Command(base.Command):
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
             sys.exit(BELOW_FLOOR)
+
+
+class _WaitingNotice:
+    """Notice that no worker has taken a run, which is shown after some seconds and then every few minutes."""
+
+    def __init__(self, progress: RunProgress) -> None:
+        self._progress = progress
+        self._next_at: float | None = None
+
+    def update(self, run: Run) -> None:
+        """Show the notice if *run* has waited long enough."""
+        now = time.monotonic()
+        if run.status != Run.Status.QUEUED or run.lease_owner or run.retry_at is not None:
+            self._next_at = None
+        elif self._next_at is None:
+            self._next_at = now + _WAITS_LONG_S
+        elif now >= self._next_at:
+            self._next_at = now + _STILL_WAITS_S
+            self._progress.show_notice(_why_waiting(run))
 
 
 def _why_waiting(run: Run) -> str:

@@ -36,9 +36,8 @@ class CompareRuns(APIView):
         if not form.is_valid():
             raise FilterError(form.problems)
         given = form.cleaned_data
-        more = [int(pk) for pk in given["also"].split(",") if pk]
-        runs = [queries.get_visible_run(request.user, pk) for pk in (given["a"], given["b"] or given["a"], *more)]
+        numbers = (given["a"], given["b"] or given["a"], *form.more_runs)
+        runs = [queries.get_visible_run(request.user, pk) for pk in numbers]
         found = compare_all(runs, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
         gate = decide_gate(given["gate"], found) if given["gate"] else None
-        margin = given["margin"] / 100 if given["margin"] else None
-        return Answer(comparison_json(found, gate=gate, margin=margin))
+        return Answer(comparison_json(found, gate=gate, margin=form.margin_share))

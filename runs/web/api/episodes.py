@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.wording import end_sentence
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.protocols.messages import JSON, Message, Tool
@@ -324,8 +325,7 @@ def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
     try:
         return get_version(name, among=list_visible_environments(request.user))
     except VersionNotFound as error:
-        text = str(error)
-        raise ValidationError({"environment": text if text.endswith("?") else f"{text}."}) from None
+        raise ValidationError({"environment": end_sentence(str(error))}) from None
 
 
 def get_trainable_version(request: Request, name: str) -> EnvironmentVersion:

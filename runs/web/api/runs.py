@@ -57,11 +57,13 @@ class YAMLParser(BaseParser):
 
 
 class JSONTextParser(YAMLParser):
+    """Parser of a config that is sent as JSON."""
+
     media_type = "application/json"
 
 
 class IgnoringParser(BaseParser):
-    """Parser for actions that need no body: a body of any type, or of any other type than JSON, is ignored."""
+    """Parser for actions that need no body: it ignores bodies of every type that no parser before it reads."""
 
     media_type = "*/*"
 

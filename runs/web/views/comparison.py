@@ -50,9 +50,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     else:
         run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
     if run_b is not None:
-        more = [queries.get_visible_run(request.user, int(pk)) for pk in given["also"].split(",") if pk]
+        more = [queries.get_visible_run(request.user, pk) for pk in form.more_runs]
         context |= _comparison([run_a, run_b, *more], form)
-    context |= {"a": run_a, "b": run_b, "given": {**given, "also_text": given["also"]}, "labels_a": labels_a}
+    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
     if run_b is not None:
         context["labels_b"] = queries.list_model_labels(run_b)
     recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
@@ -67,8 +67,7 @@ def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
         gate = decide_gate(given["gate"], found) if given["gate"] else None
     except UserError as error:
         return {"error": str(error)}
-    margin = given["margin"]
-    rows = compared_rows(found, margin=margin / 100 if margin else None)
+    rows = compared_rows(found, margin=form.margin_share)
     return {
         "comparisons": found,
         "notes": list(dict.fromkeys(note for comparison in found for note in comparison.notes)),

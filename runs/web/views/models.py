@@ -5,9 +5,9 @@ from django.views.decorators.http import require_safe
 
 from hub.common.web.pagination import Order, keyset_page, page_or_part, render_list, render_part
 from runs.results import history
-from runs.selectors import visible_models, visible_runs
+from runs.selectors import visible_models
 from runs.web.forms import ModelsFilter
-from runs.web.queries import filter_models, may_register_models
+from runs.web.queries import filter_models, is_known_model, may_register_models
 from runs.web.views.endpoints import is_key_set
 
 _RESULTS_PER_PAGE = 50
@@ -37,9 +37,9 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """Show one model: its registration, and its latest result on each environment."""
-    endpoint = visible_models(request.user).filter(name=name).first()
-    if endpoint is None and not visible_runs(request.user).filter(models__label=name, models__role="").exists():
+    if not is_known_model(request.user, name):
         raise Http404(f"No model is registered as {name}, and no run that you may see has used this label.")
+    endpoint = visible_models(request.user).filter(name=name).first()
     versions = history.versions_of_model(request.user, name)
     by_environment = Order("environment", "environment__slug")
     page = keyset_page(versions, request, by="id", size=_RESULTS_PER_PAGE, order=by_environment)

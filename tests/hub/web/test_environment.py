@@ -199,7 +199,10 @@ def test_older_version_links_to_the_latest(
     client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
 ) -> None:
     newer = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
-    assert "becomes the latest when it has passed its gates" in page(client, "/hub/capitals/2.0.0/")
+    import_bundle(bundle=write_bundle(tmp_path / "patch", version="0.9.0"))
+    waits = "It becomes the latest version when it has passed its gates"
+    assert waits in page(client, "/hub/capitals/2.0.0/")
+    assert waits not in page(client, "/hub/capitals/0.9.0/")  # imported later, but older
     set_certificate(version=newer, certificate={"digest": newer.digest, "gates": []})
     EnvironmentVersion.objects.filter(version="1.0.0").update(deprecated="Use 2.0.0.")
     shown = page(client, "/hub/capitals/1.0.0/")

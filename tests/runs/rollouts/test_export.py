@@ -220,6 +220,8 @@ def test_rest_export_contains_only_own_episodes(user: User, version: Environment
     assert [(row["case"], row["user"]) for row in rows] == [("france", "trainer")]
     message = client.get("/api/v1/episodes/export?model=step-10").json()["message"]
     assert message == "There is no model 'step-10'; did you mean 'step-100'?"
+    message = client.get("/api/v1/episodes/export?model=step-100&since=2999-01-01").json()["message"]
+    assert message == "There is no rollout to export, so nothing was written."  # the model exists
     for wrong in ("since=yesterday", "environment=atlantis"):
         assert client.get(f"/api/v1/episodes/export?{wrong}").status_code == 400
 

@@ -314,10 +314,12 @@ def test_run_that_mlflow_rejects_does_not_hold_up_later_ones(tracker: Tracker, i
 
 def test_resumed_run_is_logged_again_although_it_is_cancelled(tracker: Tracker) -> None:
     run = played(name="resumed", tracking_state="pending")
+    opened_before = Run.objects.get(pk=run.pk)
     tracked(run, tracker, TrackingConfig())
     run.refresh_from_db()
     assert run.tracking_state == "logged"
-    assert resume_run(run=run)
+    assert resume_run(run=opened_before)
+    run.refresh_from_db()
     assert run not in runs_to_log()  # not before it has ended
     cancel_run(run=run)
     assert run in runs_to_log()

@@ -21,6 +21,7 @@ from runs.models import Response, Run
 from runs.results.stored import get_results
 from runs.web import live
 from runs.web.api import events
+from runs.web.queries import count_quarantined
 from runs.web.views import runs as runs_views
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
@@ -95,6 +96,19 @@ def test_quarantined_cases_are_left_out_as_in_the_final_figures(client: Client, 
     [final] = get_results(run)
     assert (final.accuracy.value, final.figures.statuses["errored"]) == (cell["accuracy"], cell["errored"])
     assert live.get_shared_progress(run)["cells"] == progress["cells"]
+
+
+def test_environments_without_wrong_cases_need_no_query_each(run: Run) -> None:
+    for number in range(5):
+        version = stored_version(f"other-{number}", cases=2)
+        run.environments.create(version=version, position=number + 1, case_count=2)
+    with CaptureQueriesContext(connection) as captured:
+        assert count_quarantined(run) == {}
+    assert len(captured) == 1
+    accepted_defect(Case.objects.get(external_id="c4", version__environment__slug="sums"), hours_ago=1)
+    with CaptureQueriesContext(connection) as captured:
+        assert [counts["failed"] for counts in count_quarantined(run).values()] == [1]
+    assert len(captured) == 3
 
 
 def test_rate_is_that_of_the_last_two_minutes_and_falls_while_nothing_is_stored() -> None:

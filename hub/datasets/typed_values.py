@@ -1,12 +1,19 @@
-"""Values of typed tables as JSON. Imports nothing else of the product."""
+"""Columns and values of typed tables, such as Parquet, as JSON. Imports nothing else of the product."""
 
 import base64
 import datetime
 import decimal
+from collections.abc import Sequence
 
 
 class NotJSON(ValueError):
     """A value that JSON cannot represent; the message names it."""
+
+
+def describe_repeated_names(names: Sequence[str]) -> str:
+    """Return the message about columns with one name; "" if every name occurs once."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    return f"two columns are named {', '.join(map(repr, repeated))}." if repeated else ""
 
 
 def to_json_value(value: object) -> object:
