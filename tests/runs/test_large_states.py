@@ -25,7 +25,7 @@ from runs.execution import storage as writing
 from runs.models import EpisodeCheckpoint, EpisodeSession, Response
 from runs.retention import old_rollouts
 from runs.rollouts.creation import create_rollout
-from runs.rollouts.errors import RolloutFailed
+from runs.rollouts.errors import EnvironmentFailed
 from runs.rollouts.sessions import delete_rollout
 from runs.rollouts.steps import step_rollout
 from sandbox.client.settings import get_pool_options
@@ -216,7 +216,7 @@ def test_state_of_15_mb_is_stepped_by_a_trainer_in_docker(bundle: Write) -> None
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("docker_backend")
 def test_state_beyond_the_limit_is_refused_in_docker(bundle: Write) -> None:
-    with pytest.raises(RolloutFailed, match=r"returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"):
+    with pytest.raises(EnvironmentFailed, match=r"returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"):
         create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE)))
 
 
@@ -260,7 +260,7 @@ async def test_tools_change_states_of_each_shape_in_docker(shape: str) -> None:
 
 def test_state_beyond_the_limit_is_an_error_that_names_sizes(bundle: Write) -> None:
     with pytest.raises(
-        RolloutFailed, match=r"harness\.py:reset returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"
+        EnvironmentFailed, match=r"harness\.py:reset returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"
     ):
         create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE)))
 
