@@ -12,7 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, FormParser
 from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
@@ -259,7 +259,7 @@ class RunCancel(ChangeEndpoint):
 class RunResume(ChangeEndpoint):
     """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
-    parser_classes = [BoundedJSONParser, IgnoringParser]
+    parser_classes = [BoundedJSONParser, FormParser, IgnoringParser]  # curl sends forms unless told otherwise
 
     @extend_schema(
         operation_id="runs_resume",

@@ -115,6 +115,14 @@ def test_rest_resumes_with_a_larger_budget(client: Client, runner: User, stopped
     assert post({"budget_usd": 6}).status_code == 409
 
 
+def test_json_that_is_sent_as_a_form_is_an_error(client: Client, runner: User, stopped: Run) -> None:
+    client.force_login(runner)
+    body = "application/x-www-form-urlencoded"
+    answer = client.post(f"/api/v1/runs/{stopped.pk}/resume", '{"budget_usd": 20}', content_type=body)
+    assert answer.status_code == 400 and "budget_usd" in answer.content.decode()
+    assert Run.objects.get().status == Run.Status.STOPPED
+
+
 def test_quota_of_the_team_holds_although_the_budget_is_raised(stopped: Run) -> None:
     group = Group.objects.create(name="Vision")
     team = Team.objects.create(group=group, slug="vision", spend_usd_per_month=0.0)
