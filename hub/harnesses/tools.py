@@ -14,7 +14,7 @@ from hub.harnesses.steps.tool_calls import ParsedCall, call_problem, native_call
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions, ToolLoopState
 from hub.harnesses.steps.tool_schemas import STATE, ToolModule, ToolSourceError, read_tools
 from hub.harnesses.steps.user_turns import UserOptions, user_roles
-from hub.protocols.messages import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, text_of
 from sandbox.verdicts.parsing import parse
 
 
@@ -203,8 +203,7 @@ def _sandbox_files(context: EpisodeContext[ToolsOptions]) -> dict[str, bytes]:
 def _called(options: ToolsOptions, message: Message) -> bool:
     if options.protocol == "native":
         return bool(native_calls(message))
-    content = message.get("content")
-    return bool(text_calls(content if isinstance(content, str) else "")[0])
+    return bool(text_calls(text_of(message))[0])
 
 
 def _renamed(message: Message, declared: Mapping[str, str]) -> Message:

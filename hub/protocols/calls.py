@@ -89,13 +89,24 @@ class ModelError(Exception):
 
     kind: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed, empty, no_recording, budget
     or configuration. fatal: every further call to this model would fail in the same way (a wrong key, an unknown model,
-    no credit left).
+    no credit left). usage: the tokens that the endpoint reported in spite of the error, and that may have been paid;
+    None if it reported none. cost_usd: their cost, which the caller sets as that of a Reply.
     """
 
-    def __init__(self, kind: str, message: str, *, fatal: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        fatal: bool = False,
+        usage: Usage | None = None,
+        cost_usd: float | None = 0.0,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.fatal = fatal
+        self.usage = usage
+        self.cost_usd = cost_usd
 
 
 class CallModel(Protocol):

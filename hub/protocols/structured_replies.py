@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from hub import extraction
 from hub.common.documents import validation
 from hub.protocols.calls import CallKey, CallModel, Reply, Usage, total_cost
-from hub.protocols.messages import JSON, Message
+from hub.protocols.messages import JSON, Message, text_of
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -49,7 +49,7 @@ class StructuredReply(Generic[Shape]):
     @property
     def text(self) -> str:
         """Return the text of the last reply."""
-        return _text(self.replies[-1])
+        return text_of(self.replies[-1].message)
 
     @property
     def usage(self) -> Usage:
@@ -81,14 +81,14 @@ async def request_structured_reply(
     for turn in range(2):
         reply = await call_model(replace(key, turn=key.turn + turn), conversation, (), parameters)
         replies.append(reply)
-        answer, problem = parse_reply(_text(reply), shape)
+        answer, problem = parse_reply(text_of(reply.message), shape)
         if answer is not None:
             return StructuredReply(answer=answer, replies=replies, problems=problems)
         if reply.finish_reason == "length":
             problem = f"{problem}; the answer was cut at the token limit"
         problems.append(problem)
         conversation += [
-            {"role": "assistant", "content": _text(reply)},
+            {"role": "assistant", "content": text_of(reply.message)},
             {
                 "role": "user",
                 "content": f"That cannot be used: {problem}. Answer again with the one JSON object, and nothing else.",
@@ -141,8 +141,3 @@ def _mistakes(error: ValidationError, shape: type[BaseModel]) -> str:
         path, sentence = ".".join(str(part) for part in mistake["loc"]), validation.describe_error(mistake, shape)
         sentences.append(f"{path}: {sentence}" if path else sentence)
     return "; ".join(sentences)
-
-
-def _text(reply: Reply) -> str:
-    content = reply.message.get("content")
-    return content if isinstance(content, str) else ""

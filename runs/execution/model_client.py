@@ -65,6 +65,16 @@ class ResponseTotals:
             self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
             self.seconds_left -= reply.latency_ms / 1000
 
+    def add_failed(self, key: CallKey, error: ModelError) -> None:
+        """Count the tokens and cost that the endpoint reported for a call without a reply, if it did."""
+        if error.usage is None:
+            return
+        if key.role:
+            self.role_cost_usd = total_cost([self.role_cost_usd, error.cost_usd])
+        else:
+            self.usage = self.usage + error.usage
+            self.cost_usd = total_cost([self.cost_usd, error.cost_usd])
+
     def took(self, milliseconds: float) -> None:
         """Subtract the time that the environment's own code took from the time that is left."""
         self.seconds_left -= milliseconds / 1000
@@ -187,19 +197,28 @@ class ModelClient:
             try:
                 reply = await _traced_reply(connection, request)
             except ModelError as error:
-                masked = ModelError(error.kind, mask(str(error)), fatal=error.fatal)
+                masked = ModelError(error.kind, mask(str(error)), fatal=error.fatal, usage=error.usage)
                 if not connection.provider.live:
                     raise masked from None  # a missing recording is an error of its case only; the model is not stopped
+                if masked.usage is not None:
+                    sent.tokens = masked.usage.input + masked.usage.output
+                    masked.cost_usd = _cost(connection, masked.usage, metered=True)
+                    self.budget.add(connection.label, masked.cost_usd)
                 raise connection.failed(masked) from None
             sent.tokens = reply.usage.input + reply.usage.output
         reply = replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason))
         connection.replied()
         if not connection.provider.live:
             return reply
-        price = connection.spec.price
-        cost = price.cost(reply.usage) if price is not None and (reply.metered or price.free) else None
+        cost = _cost(connection, reply.usage, metered=reply.metered)
         self.budget.add(connection.label, cost)
         return replace(reply, cost_usd=cost)
+
+
+def _cost(connection: Connection, usage: Usage, *, metered: bool) -> float | None:
+    """Return the cost of a call in USD, None if it is unknown."""
+    price = connection.spec.price
+    return price.cost(usage) if price is not None and (metered or price.free) else None
 
 
 async def _traced_reply(connection: Connection, request: ModelRequest) -> Reply:
@@ -254,7 +273,11 @@ class ResponseModelClient:
             raise CaseTimeExceeded
         first = own and totals.last is None
         seconds = totals.seconds_left if first else None
-        reply = await self.model_client.call(key, messages, tools, parameters, seconds, requested)
+        try:
+            reply = await self.model_client.call(key, messages, tools, parameters, seconds, requested)
+        except ModelError as error:
+            totals.add_failed(key, error)
+            raise
         totals.add(key, reply)
         if own and not first and totals.seconds_left < 0:
             raise CaseTimeExceeded

@@ -15,14 +15,17 @@ def pause_of(status: int, headers: Mapping[str, str]) -> float:
 
     A response asks for one by Retry-After with the status 429 or 503, or by x-ratelimit-remaining-* with the value 0.
     """
-    pause = 0.0
-    if status in (429, 503):
-        milliseconds = headers.get("retry-after-ms", "")
-        pause = _number(milliseconds) / 1000 if milliseconds else _retry_after(headers.get("retry-after", ""))
+    pause = retry_after(headers) if status in (429, 503) else 0.0
     for kind in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{kind}", "").strip() == "0":
             pause = max(pause, _duration(headers.get(f"x-ratelimit-reset-{kind}", "")))
     return min(pause, _LONGEST_S)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds after which a request may be repeated; 0.0 if the headers of its response do not say it."""
+    milliseconds = headers.get("retry-after-ms", "")
+    return _number(milliseconds) / 1000 if milliseconds else _retry_after(headers.get("retry-after", ""))
 
 
 def _retry_after(value: str) -> float:

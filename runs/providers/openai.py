@@ -15,7 +15,7 @@ from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext
 from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
 from runs.providers.openai_api.errors import connection_error, refusal_reply, status_error
-from runs.providers.openai_api.http import BoundedClient
+from runs.providers.openai_api.http import MAX_BODY_BYTES, BodyTooLarge, BoundedClient
 from runs.providers.openai_api.options import OpenAIOptions, describe_wrong_key_variable
 from runs.providers.openai_api.replies import parse_reply
 
@@ -73,11 +73,16 @@ class OpenAI(Provider[OpenAIOptions]):
             limit = "timeout_s of the model" if seconds == options.timeout_s else "the episode's time limit"
             message = f"The endpoint of {name} did not answer within {seconds:g} s ({limit})."
             raise ModelError("timeout", message) from None
+        except BodyTooLarge:
+            message = f"The endpoint of {name} sent more than {MAX_BODY_BYTES // 2**20} MiB for one reply."
+            raise ModelError("malformed", message) from None
         except openai.APIConnectionError as error:
             raise connection_error(error, name, options) from None
         headers = response.headers
         request_id = headers.get("x-request-id") or headers.get("request-id") or ""
-        return parse_reply(response.content, response.elapsed.total_seconds() * 1000, request_id)
+        answered = f"The endpoint of {name} answered {response.status_code}"
+        latency_ms = response.elapsed.total_seconds() * 1000
+        return parse_reply(response.content, latency_ms, request_id, answered=answered)
 
     def _body(self, request: ModelRequest) -> bytes:
         parameters = dict(request.parameters)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hub import extraction
 from hub.common.storable import storable, unstorable_character
-from hub.protocols.messages import JSON, Message, Tool, ToolCall
+from hub.protocols.messages import JSON, Message, Tool, ToolCall, text_of
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # imported when a call is checked, because it is slow to import
@@ -180,8 +180,8 @@ def as_native(messages: Sequence[Message]) -> list[Message]:
     pending: list[ParsedCall] = []
     for message in messages:
         content = message.get("content")
-        if message["role"] == "assistant" and isinstance(content, str):
-            calls, _ = text_calls(content)
+        if message["role"] == "assistant":
+            calls, _ = text_calls(text_of(message))
             pending = [_numbered(call, len(native)) for call in calls]
             native.append({**message, "tool_calls": [wire_call(call) for call in pending]} if pending else message)
         elif message["role"] == "user" and pending and isinstance(content, str):
@@ -201,9 +201,8 @@ def without_tool_results(messages: Sequence[Message]) -> list[Message]:
     left: list[Message] = []
     called = False
     for message in messages:
-        content = message.get("content")
         if message["role"] == "assistant":
-            called = any(text_calls(content if isinstance(content, str) else ""))
+            called = any(text_calls(text_of(message)))
         elif called and message["role"] == "user":
             called = False
             continue
@@ -239,7 +238,8 @@ def call_problem(call: ParsedCall, parameters: Mapping[str, Mapping[str, JSON]])
     from jsonschema import Draft202012Validator  # slow to import, and needed by few runs
 
     errors = sorted(Draft202012Validator(parameters[call.name]).iter_errors(call.arguments), key=lambda e: str(e.path))
-    return "; ".join(_explain(error) for error in errors[:5])
+    # A schema gives one error for each missing argument, and the explanation of each names all of them.
+    return "; ".join(list(dict.fromkeys(_explain(error) for error in errors))[:5])
 
 
 def _explain(error: "ValidationError") -> str:

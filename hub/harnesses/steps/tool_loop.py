@@ -21,7 +21,7 @@ from hub.harnesses.steps.tool_calls import (
     without_tool_results,
 )
 from hub.harnesses.steps.user_turns import Dialogue, UserOptions, open_conversation, user_is_done, user_turn
-from hub.protocols.messages import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, text_of
 
 
 class ToolLoopOptions(HarnessOptions):
@@ -168,8 +168,7 @@ class ToolLoop(Harness[LoopOptionsT]):
 def _calls(message: Message, protocol: Protocol) -> tuple[list[ParsedCall], str]:
     if protocol == "native":
         return native_calls(message), ""
-    content = message.get("content")
-    return text_calls(content if isinstance(content, str) else "")
+    return text_calls(text_of(message))
 
 
 def _not_called(call: ParsedCall, limit: str) -> CallResult:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 import openai
 
+from hub.common.wording import counted
 from hub.protocols.calls import ModelError, Reply
+from runs.limits.headers import retry_after
 from runs.providers.openai_api.options import OpenAIOptions
 from runs.providers.openai_api.replies import excerpt
 
@@ -21,6 +23,8 @@ _MODEL_CODES = {"model_not_found", "DeploymentNotFound"}
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
 # Message of a 404 that means a wrong address or model. Any other 404 concerns only the one request.
 _NOT_FOUND = re.compile(r"\b(model|deployment|url|route|path|page)\b|^\W*(resource )?not found\W*$", re.I)
+_TOO_LONG = re.compile(r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long", re.I)
+_LONGEST_RETRY_S = 120  # the official client does not repeat a request if it is to wait longer
 
 
 def refusal_reply(error: openai.APIStatusError) -> Reply | None:
@@ -58,12 +62,21 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
     elif codes & _MODEL_CODES or (status == 404 and _is_wrong_address(body, options.model)):
         kind, fatal = "configuration", True
         remedy = "check `model` and `base_url` of the model"
+    elif status == 413 or (status in (400, 422) and _is_too_long(body)):
+        remedy = (
+            "the conversation and the tokens that the model may write do not fit into its context; lower `max_tokens`, "
+            "or evaluate this case with a model that has a larger one"
+            if status != 413
+            else "the request is larger than the endpoint accepts"
+        )
     elif status == 403:
         kind, remedy = "forbidden", "the key may not use this model, or the provider refused this one prompt"
     elif status in (400, 422):
         remedy = "the request was not accepted; if a parameter is named, correct `parameters` of the model"
     elif status == 404:
         remedy = "the endpoint has nothing that can serve this request"
+    elif (wait_s := retry_after(error.response.headers)) > _LONGEST_RETRY_S:
+        remedy = f"it asks to wait {counted(round(wait_s), 'second')}, longer than a retry waits; resume the run later"
     elif status == 429:
         remedy = "every try exceeded its rate limit; lower `concurrency` or raise `limits.retries`"
     head = f"The endpoint of {name} answered {status}" + (f": {remedy}" if remedy else "")
@@ -73,17 +86,24 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
 
 def connection_error(error: openai.APIConnectionError, name: str, options: OpenAIOptions) -> ModelError:
     """Return the error for a connection to the endpoint of the model *name* that failed."""
-    cause = _without_address(error.__cause__ or error, options)
-    return ModelError("transport", f"The endpoint of {name} could not be reached: {cause}.")
+    cause = error.__cause__ or error
+    reason = " ".join((_system_error(cause) or _without_address(cause, options)).split())
+    failed = "could not be reached" if _system_error(cause) else "gave no complete HTTP response"
+    return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.")
 
 
-def _without_address(cause: BaseException, options: OpenAIOptions) -> str:
-    """Return the reason of a connection error without host and port, which most messages contain."""
+def _system_error(cause: BaseException) -> str:
+    """Return the reason of a connection that the system could not make or that was reset; "" for other errors."""
     link: BaseException | None = cause
     while link is not None:  # the transport raises errors of its own; the system's error is at the end of the chain
         if isinstance(link, OSError) and link.errno:
             return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
         link = link.__cause__ or link.__context__
+    return ""
+
+
+def _without_address(cause: BaseException, options: OpenAIOptions) -> str:
+    """Return the message of *cause* without host and port, which most messages contain."""
     return str(cause).replace(urlsplit(options.base_url).netloc, "the host")
 
 
@@ -95,6 +115,11 @@ def _error_body(error: openai.APIStatusError) -> dict[str, object]:
         return {}
     inner = body.get("error", body) if isinstance(body, dict) else {}
     return inner if isinstance(inner, dict) else {"message": inner} if isinstance(inner, str) else {}
+
+
+def _is_too_long(body: dict[str, object]) -> bool:
+    """Return whether a request was not accepted because the conversation is too long."""
+    return _text(body, "code") == "context_length_exceeded" or _TOO_LONG.search(_text(body, "message")) is not None
 
 
 def _is_wrong_address(body: dict[str, object], model: str) -> bool:

@@ -1,4 +1,4 @@
-"""HTTP client of providers: bounds the time of each request, and checks where requests go.
+"""HTTP client of providers: bounds the time and size of each response, and checks where requests go.
 
 It sends each request once. Retries are made by the official OpenAI client, which calls `send` again for each of them;
 `runs/providers/openai.py` sets their number from `limits.retries`.
@@ -12,6 +12,13 @@ import openai
 
 from runs.providers.base import ObserveResponse
 from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
+
+MAX_BODY_BYTES = 64 * 1024 * 1024  # after decompression; a bomb of 9 MB took 4 GB of memory
+_CODED = ("content-encoding", "content-length", "transfer-encoding")  # headers that describe the body as it was sent
+
+
+class BodyTooLarge(openai.OpenAIError):
+    """The body of a response exceeds MAX_BODY_BYTES. Such a request is not retried."""
 
 
 class SendOptions(TypedDict, total=False):
@@ -34,7 +41,7 @@ class BoundedClient(openai.DefaultAioHttpClient):
         self._observe = observe
 
     async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
-        """Send *request* once. Raises APITimeoutError, which is not retried, and ReadError, which is.
+        """Send *request* once. Raises APITimeoutError and BodyTooLarge, which are not retried, and ReadError, which is.
 
         The transport restarts its own time limit with every byte that arrives, and it reports broken and refused
         connections as time-outs.
@@ -44,16 +51,35 @@ class BoundedClient(openai.DefaultAioHttpClient):
                 if are_addresses_restricted():
                     await _pin_address(request)
                     options["follow_redirects"] = False  # the target of a redirect would not be checked
-                response = await super().send(request, **cast(SendOptions, options))
+                streamed = await super().send(request, **cast(SendOptions, {**options, "stream": True}))
+                response = await _read_bounded(streamed)
                 self._observe(response.status_code, response.headers)
                 return response
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error
+        except BodyTooLarge:
+            raise
         except Exception as error:
             cause = error.__cause__
             if isinstance(cause, TimeoutError):
                 raise openai.APITimeoutError(request=request) from error
             raise httpx2.ReadError(str(cause or error) or type(cause or error).__name__, request=request) from error
+
+
+async def _read_bounded(response: httpx2.Response) -> httpx2.Response:
+    """Return *response* with its body. Raises BodyTooLarge."""
+    body = bytearray()
+    try:
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise BodyTooLarge
+    finally:
+        await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODED]
+    read = httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=response.request)
+    read.elapsed = response.elapsed
+    return read
 
 
 async def _pin_address(request: httpx2.Request) -> None:

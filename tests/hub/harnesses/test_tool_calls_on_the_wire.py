@@ -173,6 +173,11 @@ def test_problem_of_an_invalid_call_is_described(wrong, said):
     assert call_problem(wrong, SCHEMAS) == said
 
 
+def test_missing_arguments_are_named_once():
+    schema = {"type": "object", "properties": {}, "required": ["n", "m"]}
+    assert call_problem(call(), {"f": schema}) == "missing argument n, m"
+
+
 def test_valid_call_has_no_problem():
     assert call_problem(call(n=1, kind="a"), SCHEMAS) == ""
 

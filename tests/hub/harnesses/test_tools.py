@@ -222,6 +222,16 @@ async def test_text_protocol_describes_tools_and_parses_calls():
     assert (await playing.step(assistant("It is 2."))).done
 
 
+async def test_text_call_in_a_part_of_the_content_is_made():
+    playing = play(protocol="text")
+    await playing.reset()
+    said = written("add", n=2)
+    await playing.step({**said, "content": [{"type": "text", "text": said["content"]}]})
+    assert world(playing)["count"] == 2
+    read = playing.environment.harness.transcript(playing.environment.harness_options(playing.case), playing.messages)
+    assert read[2]["tool_calls"][0]["function"]["name"] == "add" and read[3]["role"] == "tool"
+
+
 async def test_invalid_text_call_is_answered_and_the_episode_continues():
     playing = play(protocol="text")
     await playing.reset()

@@ -93,6 +93,13 @@ async def test_valid_reply_takes_one_call() -> None:
     assert (judged.problem, judged.usage, judged.cost_usd) == ("", Usage(10, 5), 0.01)
 
 
+async def test_reply_in_parts_is_read() -> None:
+    parts: Any = [{"type": "thinking", "thinking": []}, {"type": "text", "text": '{"reason": "fine", "score": 3}'}]
+    judges = Judges(Reply(message={"role": "assistant", "content": parts}))
+    judged = await request_structured_reply(judges, KEY, [], Marked)
+    assert judged.answer == Marked(reason="fine", score=3) and judged.text == parts[1]["text"]
+
+
 async def test_invalid_reply_is_sent_back_once_with_its_mistake() -> None:
     judges = Judges("three!", '{"reason": "fine", "score": 3}')
     judged = await request_structured_reply(judges, KEY, [{"role": "user", "content": "Judge."}], Marked)

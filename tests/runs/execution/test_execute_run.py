@@ -435,6 +435,18 @@ def test_run_with_budget_stops_at_first_reply_without_token_counts(folder: Path,
     assert list(statuses(run).values()) == ["passed"]
 
 
+def test_tokens_of_a_reply_that_cannot_be_used_are_paid(folder: Path) -> None:
+    with endpoint(lambda *_: Answer({**completion("Paris").body, "choices": []})) as server:
+        # $0.00006 for each reply
+        run, _ = start(folder, config_text(server.url, concurrency=1, limits={"budget_usd": 0.0001, "retries": 0}))
+        assert len(server.requests) == 2
+    assert run.status == "stopped" and "is spent" in run.message
+    assert run.cost_usd == pytest.approx(0.00012)
+    rows = Response.objects.filter(run_environment__run=run)
+    assert [(row.error_kind, row.input_tokens, row.output_tokens) for row in rows] == [("empty", 10, 5)] * 2
+    assert [row.cost_usd for row in rows] == [pytest.approx(0.00006)] * 2
+
+
 def test_run_stopped_for_missing_token_counts_resumes_with_unknown_cost(folder: Path) -> None:
     broken = True
     with endpoint(lambda request, _: answer_unmetered(request) if broken else answer_capital(request)) as server:

@@ -1,5 +1,6 @@
 """The openai provider, with the real client over real HTTP."""
 
+import gzip
 import json
 import socket
 import threading
@@ -84,6 +85,24 @@ async def test_tools_are_sent_and_tool_calls_are_returned_unchanged() -> None:
     assert reply.finish_reason == "tool_calls"
 
 
+async def test_tool_calls_get_what_the_next_request_must_have() -> None:
+    def call(**parts: Any) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": "add", "arguments": "{}"}, **parts}
+
+    object_arguments = {"name": "add", "arguments": {"a": 1}}
+    calls: list[Any] = [call(id="1"), call(id="1"), call(id=None), {"function": object_arguments}, call(id=5), "add"]
+    calls += [call(id="2", function={"name": "add", "arguments": None}), call(id="3", function=None)]
+    reply, _ = await ask(lambda *_: completion(None, finish="tool_calls", tool_calls=calls))
+    sent: list[Any] = list(reply.message["tool_calls"])
+    assert sent[0] == call(id="1") and sent[5] == "add" and sent[7] == call(id="3", function=None)
+    ids = [item["id"] for item in sent if item != "add"]
+    assert len(set(ids)) == 7 and all(isinstance(item, str) and item for item in ids)
+    assert sent[3]["type"] == "function" and sent[3]["function"]["arguments"] == '{"a": 1}'
+    assert sent[6]["function"]["arguments"] == "{}"
+    single, _ = await ask(lambda *_: completion(None, tool_calls=call(id="1")))
+    assert single.message["tool_calls"] == [call(id="1")]
+
+
 async def test_seed_is_sent_only_with_send_seed() -> None:
     _, plain = await ask(lambda *_: completion())
     _, seeded = await ask(lambda *_: completion(), parameters={"send_seed": True})
@@ -126,6 +145,19 @@ async def test_temporary_failure_is_retried_after_retry_after(status: int) -> No
     assert len(requests) == 3
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_wait_that_is_too_long_is_named_instead_of_retried(status: int) -> None:
+    requested = []
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        requested.append(request)
+        return Answer({"error": {}}, status, {"Retry-After": "7200"})
+
+    error = await error_of(script)
+    assert (error.kind, len(requested)) == ("http", 1)
+    assert "it asks to wait 7,200 seconds" in str(error) and "resume the run later" in str(error)
+
+
 async def test_error_after_the_last_retry_quotes_the_server() -> None:
     error = await error_of(
         lambda *_: Answer({"error": {"message": "overloaded"}}, 503, {"Retry-After": "0.01"}), retries=1
@@ -166,6 +198,9 @@ async def test_wrong_key_is_fatal_and_never_retried() -> None:
         (400, {"error": {"message": "Unsupported parameter: top_q"}}, "http", False, "`parameters`"),
         (400, {"error": {"code": ["odd"], "message": 5}}, "http", False, "`parameters`"),
         (400, [1], "http", False, "`parameters`"),
+        (400, {"error": {"code": "context_length_exceeded", "message": "no"}}, "http", False, "fit into its context"),
+        (400, {"message": "maximum context length is 4096 tokens"}, "http", False, "fit into its context"),
+        (413, b"Request Entity Too Large", "http", False, "larger than the endpoint accepts"),
         (429, {"error": {"message": "slow down"}}, "http", False, "rate limit"),
         (503, {"error": "busy"}, "http", False, 'answered 503. Response: {"error": "busy"}'),
         (503, b"\n", "http", False, "answered 503. The response is empty."),
@@ -209,7 +244,10 @@ async def test_body_that_is_not_json_has_error_kind_not_json() -> None:
     [
         {"error": {"message": "upstream died"}},
         {"choices": [{"error": {"message": "upstream died"}, "message": {"role": "assistant", "content": ""}}]},
-        {"choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": "upstream died"}}]},
+        *(
+            {"choices": [{"finish_reason": reason, "message": {"role": "assistant", "content": "upstream died"}}]}
+            for reason in ("error", "abort", {"type": "abort"}, "insufficient_system_resource", "network_error")
+        ),
     ],
 )
 async def test_error_reported_with_status_200_is_an_error(body: Any) -> None:
@@ -228,6 +266,47 @@ async def test_answer_nested_too_deeply_is_malformed(levels: int) -> None:
     body = json.dumps(completion("Paris", reasoning="HERE").body).replace('"HERE"', "[" * levels + "]" * levels)
     error = await error_of(lambda *_: Answer(body.encode()))
     assert error.kind == "malformed" and "nested too deeply" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "The endpoint of m answered 200 with an empty body."),
+        (b"<html>", "The endpoint of m answered 200 with a body that is not JSON: <html>"),
+        (b"[]", "The endpoint of m answered 200 without a choice: []"),
+    ],
+)
+async def test_errors_of_replies_name_the_model(body: bytes, text: str) -> None:
+    assert str(await error_of(lambda *_: Answer(body))) == text
+
+
+async def test_infinite_numbers_in_a_reply_are_left_out() -> None:
+    body = json.dumps(completion("Paris", details={"low": "HERE", "high": 1.5}).body).replace('"HERE"', "1e999")
+    reply, _ = await ask(lambda *_: Answer(body.encode()))
+    message: Any = reply.message
+    assert message["details"] == {"low": None, "high": 1.5}
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
+async def test_body_that_is_too_large_is_an_error_that_is_not_retried(
+    headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.providers.openai_api.http.MAX_BODY_BYTES", 10_000)
+    body = json.dumps(completion("a" * 20_000).body).encode()
+    requested = []
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        requested.append(request)
+        return Answer(gzip.compress(body) if headers else body, headers=headers)
+
+    error = await error_of(script)
+    assert (error.kind, len(requested)) == ("malformed", 1) and "sent more than" in str(error)
+
+
+async def test_compressed_body_is_read() -> None:
+    body = gzip.compress(json.dumps(completion("Paris").body).encode())
+    reply, _ = await ask(lambda *_: Answer(body, headers={"Content-Encoding": "gzip"}))
+    assert reply.message["content"] == "Paris" and reply.latency_ms
 
 
 async def test_role_of_a_reply_is_always_assistant() -> None:
@@ -289,6 +368,23 @@ async def test_prompt_flagged_by_moderation_is_a_refusal(status: int, error: Any
     assert reply.finish_reason == "content_filter"
 
 
+@pytest.mark.parametrize(
+    ("given", "finish"),
+    [
+        ("max_tokens", "length"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("sensitive", "content_filter"),
+        ("SAFETY", "content_filter"),
+        ("eos", "eos"),
+        (None, "stop"),
+    ],
+)
+async def test_finish_reasons_of_other_servers_are_those_of_chat_completions(given: Any, finish: str) -> None:
+    reply, _ = await ask(lambda *_: completion("Paris", finish=given))
+    assert reply.finish_reason == finish
+
+
 async def test_reply_cut_at_max_tokens_has_finish_reason_length() -> None:
     reply, _ = await ask(lambda *_: completion("The answer is", finish="length"))
     assert (reply.finish_reason, reply.message["content"]) == ("length", "The answer is")
@@ -297,6 +393,27 @@ async def test_reply_cut_at_max_tokens_has_finish_reason_length() -> None:
 async def test_invalid_token_counts_count_as_zero() -> None:
     reply, _ = await ask(lambda *_: completion(usage={"prompt_tokens": "many", "completion_tokens": None}))
     assert reply.usage == Usage()
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 10.0, "completion_tokens": 5.0}, Usage(input=10, output=5)),
+        (
+            {"total_tokens": 115, "completion_tokens_details": {"reasoning_tokens": 100}},
+            Usage(input=10, output=105, reasoning=100),
+        ),
+        (
+            {"total_tokens": 15, "completion_tokens_details": {"reasoning_tokens": 100}},
+            Usage(input=10, output=5, reasoning=5),
+        ),
+        ({"prompt_cache_hit_tokens": 8, "prompt_cache_miss_tokens": 2}, Usage(input=10, output=5, cached_input=8)),
+        ({"cached_tokens": 80}, Usage(input=10, output=5, cached_input=10)),
+    ],
+)
+async def test_token_counts_of_other_servers_are_read(usage: dict[str, Any], counted: Usage) -> None:
+    reply, _ = await ask(lambda *_: completion(usage={"prompt_tokens": 10, "completion_tokens": 5, **usage}))
+    assert (reply.usage, reply.metered) == (counted, True)
 
 
 async def test_server_that_does_not_answer_in_time_is_a_timeout() -> None:
@@ -349,6 +466,13 @@ async def test_connection_that_is_reset_is_retried_and_then_a_transport_error() 
     error = await error_of(lambda *_: Answer(reset=True), retries=0)
     assert error.kind == "transport"
     assert "could not be reached" in str(error) and "did not answer" not in str(error)
+
+
+async def test_reply_that_is_cut_or_cannot_be_decoded_was_not_unreachable() -> None:
+    for answer in (Answer(b"{}", headers={"Content-Encoding": "gzip"}), Answer(None, 307, {"Location": "/v1/x"})):
+        error = await error_of(lambda *_, answer=answer: answer, retries=0)
+        assert error.kind == "transport" and "could not be reached" not in str(error)
+        assert "The endpoint of m gave no complete HTTP response" in str(error) and ".." not in str(error)
 
 
 async def test_server_without_http_is_a_transport_error() -> None:
@@ -477,9 +601,10 @@ async def test_error_messages_contain_neither_address_nor_key_variable(status: i
 
 async def test_reply_with_characters_that_cannot_be_sent_again_continues_the_conversation() -> None:
     answer = completion("half \ud800\0")
-    answer.body["choices"][0]["message"]["tool_calls"] = [{"function": {"name": "\udfff", "arguments": "{}"}}]
+    call = {"id": "1", "type": "function", "function": {"name": "\udfff", "arguments": "{}"}}
+    answer.body["choices"][0]["message"]["tool_calls"] = [call]
     reply, _ = await ask(lambda *_: answer)
     assert reply.message["content"] == "half \ufffd\ufffd"
-    assert reply.message["tool_calls"] == [{"function": {"name": "\ufffd", "arguments": "{}"}}]
+    assert reply.message["tool_calls"] == [{**call, "function": {"name": "\ufffd", "arguments": "{}"}}]
     _, requests = await ask(lambda *_: completion("ok"), messages=[reply.message])
     assert requests[0]["messages"] == [reply.message]
