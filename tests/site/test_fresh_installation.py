@@ -119,3 +119,18 @@ def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_p
     assert (
         f"LLMEVAL_DATABASE_PASSWORD_FILE: {tmp_path}/none cannot be read: No such file or directory." in missing.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", "eval --config configs/eval_v1.yaml"),
+        ("--limit 5", "eval --config configs/eval_v1.yaml --limit 5"),
+        ("--resume 7", "eval --resume 7"),
+        ("--env python-functions --model demo", "eval --env python-functions --model demo"),
+    ],
+)
+def test_make_eval_names_a_config_unless_options_replace_it(options: str, expected: str) -> None:
+    command = ["make", "--dry-run", "--old-file=.venv/.installed", "eval", f"ARGS={options}"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split() == [".venv/bin/python", "manage.py", *expected.split()]
