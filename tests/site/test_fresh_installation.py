@@ -121,6 +121,12 @@ def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_p
     )
 
 
+def test_database_that_is_not_supported_is_named_with_the_supported_ones(tmp_path: Path) -> None:
+    done = manage(tmp_path / "var", "check", DATABASE_URL="mysql://llmeval:secret@localhost/llmeval")
+    assert (done.returncode, "secret" in done.stderr) == (2, False)
+    assert done.stderr.startswith("DATABASE_URL begins with mysql:, which is not supported. Use PostgreSQL, postgres:")
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
