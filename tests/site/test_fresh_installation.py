@@ -121,6 +121,13 @@ def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_p
     )
 
 
+def test_data_folder_that_cannot_be_used_is_reported_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "var" / "secret_key").mkdir(parents=True)  # fails for root, too, as a file of another user does not
+    done = manage(tmp_path / "var", "check", LLMEVAL_SECRET_KEY="")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"Run the command as the user who owns {tmp_path}/var, or name another data folder" in done.stderr
+
+
 def test_database_that_is_not_supported_is_named_with_the_supported_ones(tmp_path: Path) -> None:
     done = manage(tmp_path / "var", "check", DATABASE_URL="mysql://llmeval:secret@localhost/llmeval")
     assert (done.returncode, "secret" in done.stderr) == (2, False)
