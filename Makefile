@@ -11,7 +11,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 eval: setup ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
-	@$(BIN)/python manage.py eval --config $(CONFIG) $(ARGS)
+	@$(BIN)/python manage.py eval $(if $(filter --resume --resume=% --env --env=%,$(ARGS)),,--config $(CONFIG)) $(ARGS)
 
 test: dev-setup ## the test suite, as plain `pytest`; parts whose server or browser is missing are skipped by name
 	@$(BIN)/python -m pytest $(ARGS)

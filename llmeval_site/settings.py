@@ -1,6 +1,7 @@
 """All settings. Only this module reads environment variables (and `.env`); docs/operations.md lists them."""
 
 import secrets
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,10 +39,14 @@ def _secret_key() -> str:
         return given
     path = VAR_DIR / "secret_key"
     try:
-        create_private_file(path, secrets.token_urlsafe(50))
-    except FileExistsError:
-        pass
-    return path.read_text(encoding="ascii")
+        with suppress(FileExistsError):
+            create_private_file(path, secrets.token_urlsafe(50))
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{path} cannot be written or read: {error.strerror}. Run the command as the user who owns {VAR_DIR}, or "
+            "name another data folder in LLMEVAL_VAR."
+        ) from None
 
 
 SECRET_KEY = _secret_key()

@@ -312,6 +312,8 @@ def open_bundle(path: str | Path) -> Bundle:
         return Bundle(FolderSource(path))
     if not path.is_file():
         raise BundleError(f"{path}: there is no such file or folder.")
+    if path.name == MANIFEST:
+        raise BundleError(Problem(f"{path}: this is one file of a bundle.", remedy=f"Name its folder: {path.parent}"))
     return open_archive(path.open("rb"))
 
 

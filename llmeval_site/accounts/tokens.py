@@ -62,6 +62,8 @@ class TokenAuthentication(authentication.TokenAuthentication):
                 raise Throttled(throttle.wait()) from None
             raise
         if result is None:
+            if request.headers.get("Authorization", "").lower().startswith("bearer "):
+                raise AuthenticationFailed("Send the token as `Authorization: Token KEY`, not as `Bearer KEY`.")
             return None
         user, token = result
         view = request.parser_context.get("view")

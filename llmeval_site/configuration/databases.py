@@ -8,6 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from llmeval_site.configuration.private_files import make_private_database
 
+_ENGINES = ("django.db.backends.postgresql", "django.db.backends.sqlite3")
+
 
 def database_settings(url: str, *, password_file: str, test_file: Path) -> DBConfig:
     """Return the entry of DATABASES for *url*. Raises ImproperlyConfigured with the name of the variable.
@@ -22,6 +24,12 @@ def database_settings(url: str, *, password_file: str, test_file: Path) -> DBCon
             "Percent-encode special characters of the password (/ is %2F), or put the password into a file and name it "
             "in LLMEVAL_DATABASE_PASSWORD_FILE."
         ) from None
+    if found["ENGINE"] not in _ENGINES:
+        scheme = url.partition(":")[0]
+        raise ImproperlyConfigured(
+            f"DATABASE_URL begins with {scheme}:, which is not supported. Use PostgreSQL, "
+            "postgres://user:password@host:5432/name, or SQLite, sqlite:////path/to/file."
+        )
     if password_file:
         try:
             found["PASSWORD"] = Path(password_file).read_text(encoding="utf-8").rstrip("\n")

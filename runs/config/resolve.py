@@ -123,6 +123,8 @@ def with_team(resolved: ResolvedConfig, *, user: User | None, models: Iterable[M
 def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironment]) -> None:
     """Report each model under test whose provider cannot answer one of the environments."""
     for i, spec in enumerate(parsed.config.models if parsed.config else ()):
+        if spec.provider not in PROVIDERS:
+            continue  # check_models has reported it
         for item in environments:
             reason = PROVIDERS[spec.provider].unanswered(item.compiled.slug) if item.path is None else ""
             if reason:

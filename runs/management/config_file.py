@@ -13,6 +13,7 @@ from hub.common import wording
 from hub.common.errors import UserError
 from hub.selectors import compile_version, get_version
 from runs.config.endpoints import endpoint_spec
+from runs.config.parsed import ConfigError
 from runs.config.parsing import read_config_text
 from runs.config.registered import describe_registered_models
 from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command, with_team
@@ -53,7 +54,10 @@ def build_config(
     if roles:
         config["roles"] = dict.fromkeys(sorted(roles), described[models[0]])
     source = source_for_command(Path.cwd(), "the options")
-    resolved = with_team(resolve_config(read_config_text(json.dumps(config), source, overrides)), user=None)
+    try:
+        resolved = with_team(resolve_config(read_config_text(json.dumps(config), source, overrides)), user=None)
+    except ConfigError as error:  # options have no lines
+        raise ConfigError([replace(problem, line=None) for problem in error.problems], error.source) from None
     if limit is None:
         return resolved
     if limit < 1:

@@ -55,6 +55,20 @@ def test_validate_bundle_options_skip_gates_and_write_the_certificate(tmp_path):
     assert "needs a folder" in run_command("validate_bundle", folder, "--write-certificate", "--no-gates", code=2)
 
 
+def test_file_of_a_bundle_is_rejected_with_the_name_of_its_folder(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    printed = run_command("validate_bundle", folder / "environment.yaml", code=2)
+    assert f"environment.yaml: this is one file of a bundle. Name its folder: {folder}" in printed
+
+
+def test_published_version_is_not_announced_as_a_later_one(tmp_path):
+    run_command("import_bundle", write_bundle(tmp_path / "a"), "--publish")
+    printed = run_command("import_bundle", write_bundle(tmp_path / "b", version="1.1.0"), "--publish")
+    assert printed == "capitals@1.1.0: 3 cases, published.\n"
+    printed = run_command("import_bundle", write_bundle(tmp_path / "c", version="1.2.0"))
+    assert "It becomes the latest version, instead of 1.1.0, when it passes its gates." in printed
+
+
 def test_import_is_private_and_publishing_runs_the_gates(tmp_path):
     assert "capitals@1.0.0: 3 cases, private" in run_command("import_bundle", write_bundle(tmp_path / "b"))
     stored = json.loads(run_command("import_bundle", tmp_path / "b", "--publish", "--json"))

@@ -107,6 +107,7 @@ def test_rest_changes_what_is_given_and_filters_by_tag(run: Run) -> None:
 def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     assert "[ci] [nightly]" in run_command("runs", "tag", "latest", "nightly", "CI")
     run_command("runs", "tag", run.pk, "x", "--remove", "ci")
+    assert f"Run {run.pk} has no tag 'cj'." in run_command("runs", "tag", run.pk, "--remove", "cj")
     run_command("runs", "rename", run.pk, "a", "new", "name")
     assert "why it failed" in run_command("runs", "note", run.pk, "why it failed")
     assert "why it failed" in run_command("runs", "show", run.pk)

@@ -13,6 +13,7 @@ from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
 from tests.commands import run_command
+from tests.hub.bundle_files import write_bundle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,6 +93,19 @@ def test_wrong_options_exit_with_2_and_name_the_remedy(
         call_command("eval", **{"model": [], "set": [], **options})
     assert exit_.value.code == 2 and said in capsys.readouterr().err
     assert not Run.objects.exists()
+
+
+def test_unknown_provider_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("name: x\nenvironments: [changing-plans]\nmodels:\n- {name: small, provider: opnai, model: y}\n")
+    said = run_command("eval", "--config", path, code=2)
+    assert "line 4: models[0].provider: unknown provider 'opnai'; did you mean 'openai'?" in said
+
+
+def test_problems_of_options_have_no_line(tmp_path: Path) -> None:
+    import_bundle(bundle=write_bundle(tmp_path / "capitals"))
+    said = run_command("eval", "--env", "capitals", "--model", "demo", code=2)
+    assert "the options: 1 problem; nothing was stored.\n  models[0]: 'demo' has recorded answers only" in said
 
 
 def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_unknown() -> None:

@@ -119,3 +119,31 @@ def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_p
     assert (
         f"LLMEVAL_DATABASE_PASSWORD_FILE: {tmp_path}/none cannot be read: No such file or directory." in missing.stderr
     )
+
+
+def test_data_folder_that_cannot_be_used_is_reported_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "var" / "secret_key").mkdir(parents=True)  # fails for root, too, as a file of another user does not
+    done = manage(tmp_path / "var", "check", LLMEVAL_SECRET_KEY="")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"Run the command as the user who owns {tmp_path}/var, or name another data folder" in done.stderr
+
+
+def test_database_that_is_not_supported_is_named_with_the_supported_ones(tmp_path: Path) -> None:
+    done = manage(tmp_path / "var", "check", DATABASE_URL="mysql://llmeval:secret@localhost/llmeval")
+    assert (done.returncode, "secret" in done.stderr) == (2, False)
+    assert done.stderr.startswith("DATABASE_URL begins with mysql:, which is not supported. Use PostgreSQL, postgres:")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", "eval --config configs/eval_v1.yaml"),
+        ("--limit 5", "eval --config configs/eval_v1.yaml --limit 5"),
+        ("--resume 7", "eval --resume 7"),
+        ("--env python-functions --model demo", "eval --env python-functions --model demo"),
+    ],
+)
+def test_make_eval_names_a_config_unless_options_replace_it(options: str, expected: str) -> None:
+    command = ["make", "--dry-run", "--old-file=.venv/.installed", "eval", f"ARGS={options}"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split() == [".venv/bin/python", "manage.py", *expected.split()]

@@ -62,6 +62,8 @@ class FoundTasks:
 def find_tasks(path: Path) -> FoundTasks:
     """Read the task at *path*, or all tasks in the folder *path*. Raises UserError if there is none."""
     found = FoundTasks()
+    if not path.is_dir():
+        raise UserError(f"{path}: there is no such folder.")
     folders = [path] if (path / "task.toml").is_file() else sorted(item.parent for item in path.glob("*/task.toml"))
     if not folders:
         raise UserError(f"{path}: there is no task.toml here, nor in the folders directly below.")

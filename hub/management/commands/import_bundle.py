@@ -49,6 +49,7 @@ class Command(BundleCommand):
         self.print_json(stored)
         if not json:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")
+            version.environment.refresh_from_db()  # the certificate may have made this version the latest
             latest = version.environment.latest
             if latest is not None and is_newer(version, latest):
                 self.stdout.write(

@@ -9,7 +9,7 @@ from django.utils import timezone
 from hub.common import wording
 from hub.common.errors import UserError
 from hub.management import base
-from runs.description import add_tags, describe_run, tags_of
+from runs.description import add_tags, check_tags, describe_run, tags_of
 from runs.models import Run
 from runs.selectors import get_run, stored_counts
 from runs.services import cancel_run, delete_run, restore_run
@@ -76,6 +76,8 @@ class Command(base.Command):
         elif action == "delete":
             delete_run(run=run)
         elif action == "tag":
+            for tag in sorted(set(check_tags(options["remove"])) - set(tags_of(run))):
+                self.stderr.write(f"Run {run.pk} has no tag {tag!r}.")
             add_tags(run=run, add=options["values"], remove=options["remove"])
         elif action == "rename":
             describe_run(run=run, name=" ".join(options["values"]))

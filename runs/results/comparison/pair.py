@@ -163,6 +163,9 @@ def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | Non
     if run_a.pk == run_b.pk:
         if not model_a and not model_b and len(models_a) == 2:
             model_a, model_b = models_a
+        if len(models_a) == 1:
+            only = ", ".join(models_a)
+            raise ComparisonError(f"Run {run_a.pk} has one model, {only}; compare it with another run.", "b")
         if not model_a or not model_b or model_a == model_b:
             raise ComparisonError(f"Within one run, choose two different models, of {', '.join(models_a)}.", "model_a")
     if model_a or model_b:

@@ -113,6 +113,8 @@ def test_tasks_that_cannot_run_are_refused_with_the_reason(tmp_path: Path, files
 def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no task.toml here"):
         find_tasks(tmp_path)
+    with pytest.raises(UserError, match=r"nowhere: there is no such folder"):
+        find_tasks(tmp_path / "nowhere")
 
 
 def test_table_names_every_task_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

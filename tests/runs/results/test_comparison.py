@@ -176,6 +176,7 @@ def test_two_models_of_one_run_are_compared() -> None:
     [
         (["x", "y"], ["z"], {}, "choose one of run \\d+, of x, y, and one of run \\d+, of z"),
         (["x"], ["y"], {"model_a": "q"}, "has no model 'q'; its models are x"),
+        (["x"], None, {}, "Run \\d+ has one model, x; compare it with another run."),
         (["x", "y", "z"], None, {}, "Within one run, choose two different models"),
         (["x", "y"], None, {"model_a": "x"}, "Within one run, choose two different models"),
         (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, choose two different models"),

@@ -13,6 +13,7 @@ from django.utils import timezone
 from hub.models import Environment
 from llmeval_site.accounts.tokens import create_token, revoke_token
 from llmeval_site.models import ApiToken
+from tests.commands import run_command
 from tests.factories import stored_run, stored_version
 from tests.members import member
 
@@ -58,6 +59,13 @@ def test_token_is_limited_to_its_scopes(everything: User, method: str, url: str,
         assert answer.status_code == (status if held == scope else 403), (held, answer.content)
         if held != scope:
             assert f"lacks the scope '{scope}'" in answer.json()["message"]
+
+
+def test_bearer_token_is_rejected_with_the_right_header(everything: User) -> None:
+    _, key = create_token(user=everything, scopes=["read"])
+    answer = Client(headers={"Authorization": f"Bearer {key}"}).get(URL)
+    assert answer.status_code == 401
+    assert answer.json()["message"] == "Send the token as `Authorization: Token KEY`, not as `Bearer KEY`."
 
 
 def test_scope_does_not_extend_the_permissions_of_the_user() -> None:
@@ -139,6 +147,13 @@ def test_command_rejects_invalid_arguments(arguments: tuple[str, ...]) -> None:
     member()
     with pytest.raises((SystemExit, CommandError)):
         command(*arguments)
+
+
+def test_command_suggests_a_user_for_an_unknown_name() -> None:
+    printed = run_command("token", "viewer", "--scope", "read", code=2)
+    assert "There is no user 'viewer'; none is stored yet, and " in printed and "manage.py serve creates the" in printed
+    member()
+    assert "did you mean 'viewer'?" in run_command("token", "viewr", "--scope", "read", code=2)
 
 
 @pytest.mark.parametrize("expires", ["90", "0d", "-1d", "soon"])
