@@ -22,31 +22,24 @@ _exit = os._exit  # before code can replace it
 def set_stdin(text: bytes, path: str | None = None) -> None:
     """Make descriptor 0 a file that contains `text`.
 
-    path  where /dev/stdin leads to, if it does not lead to descriptor 0
+    path  a file for a copy, if /dev/stdin leads to it and not to descriptor 0
     """
-    if path is not None:
-        try:
-            _read_from(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), text)
-            return
-        except OSError:
-            os.unlink(path)  # more text than the run may have files
     try:
         fd = os.memfd_create("stdin")
     except (AttributeError, OSError):
         fd = os.open(".stdin", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.unlink(".stdin")
-    _read_from(fd, text)
-
-
-def _read_from(fd: int, text: bytes) -> None:
-    """Write `text` to a new file, make it descriptor 0, and close `fd`."""
-    try:
-        with os.fdopen(os.dup(fd), "wb") as file:
-            file.write(text)
-        os.lseek(fd, 0, os.SEEK_SET)
-        os.dup2(fd, 0)
-    finally:
-        os.close(fd)
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(text)
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)
+    if path is not None:
+        try:
+            with open(path, "xb") as file:
+                file.write(text)
+        except OSError:
+            os.unlink(path)  # more text than the run may have files
 
 
 class ProgramInput(TypedDict):
