@@ -49,6 +49,15 @@ class _OpenBlock:
         return Fence(self.language, "\n".join(lines) + "\n" if lines else "", closed)
 
 
+def split_lines(text: str) -> list[str]:
+    """Return the lines of *text* as Python and Markdown count them: only a line feed ends a line.
+
+    `str.splitlines` also splits at form feeds and Unicode separators, which may be part of a string in code.
+    """
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def fences(text: str, *, unwrap: bool = True) -> list[Fence]:
     """Return the fenced blocks of *text*, in order; an unclosed block runs to the end.
 
@@ -77,7 +86,7 @@ def _parse(text: str) -> tuple[list[Fence], str]:
     blocks: list[Fence] = []
     outside: list[str] = []
     current: _OpenBlock | None = None
-    for line in text.splitlines():
+    for line in split_lines(text):
         match = _FENCE.match(line)
         if current is None:
             one_line = _ONE_LINE.match(line)

@@ -21,7 +21,12 @@ _ORPHAN = re.compile(rf"^[ \t]*(?:{_CLOSE})|(?<![\"'`\\])(?:{_CLOSE})[ \t]*$", r
 
 def clean(text: str) -> str:
     """Return *text* with `\\n` line ends, without byte order marks, zero-width spaces and soft hyphens."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE)
+    return with_line_feeds(text).translate(_INVISIBLE)
+
+
+def with_line_feeds(text: str) -> str:
+    """Return *text* with `\\n` line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def without_reasoning(text: str) -> str:

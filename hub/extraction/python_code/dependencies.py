@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hub.extraction.fences import split_lines
 from hub.extraction.python_code.syntax import parsed
 
 _MAX_STATEMENTS = 1000  # a longer program is not analysed
@@ -108,7 +109,7 @@ class _Program:
     """The statements of a program and their effects on each other's names."""
 
     def __init__(self, source: str, tree: ast.Module, wanted: Collection[str]) -> None:
-        lines = source.splitlines()
+        lines = split_lines(source)
         self._wanted = frozenset(wanted)
         self.statements = [_Statement(node, _segment(source, lines, node)) for node in tree.body]
         self._callables = {s.node.name: s for s in self.statements if isinstance(s.node, _DEFINITIONS)}

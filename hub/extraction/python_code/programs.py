@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from hub.extraction.fences import Fence, split
-from hub.extraction.normalization import clean, without_reasoning
+from hub.extraction.fences import Fence, split, split_lines
+from hub.extraction.normalization import clean, with_line_feeds, without_reasoning
 from hub.extraction.python_code.dependencies import describe_line, without_usage
 from hub.extraction.python_code.syntax import (
     bound,
@@ -78,7 +78,24 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
     Statements that only use the wanted names are dropped. Without wanted names, the program is not changed.
     """
     names = {entry_point.rpartition(":")[2].split(".")[0]} if entry_point else set(wanted)
-    text = _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), without_reasoning(clean(text)))
+    text = with_line_feeds(text)
+    cleaned = _with_plain_spaces(text)
+    found = _code(cleaned, names, prefix)
+    if text != cleaned:  # the same code compiles with these characters if they are in its strings
+        unchanged = _code(text, names, prefix)
+        if compiles(unchanged.text) and _with_plain_spaces(unchanged.text) == found.text:
+            return unchanged
+    return found
+
+
+def _with_plain_spaces(text: str) -> str:
+    """Return *text* without invisible characters, and with spaces for no-break spaces that indent lines."""
+    return _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), clean(text))
+
+
+def _code(text: str, names: Collection[str], prefix: str) -> Code:
+    """Return the program in *text*, without statements that only use *names*, and with what it needs of the prefix."""
+    text = without_reasoning(text)
     found = _found(with_fences(without_chat_markers(text)), names, prefix)
     kept, dropped = without_usage(found.text, names)
     return _with_prefix(replace(found, text=kept, dropped=(*found.dropped, *dropped)), prefix, names)
@@ -87,6 +104,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool = False) -> Code:
     """Return the program in *text*, from the first source that has one; see `code` for their order."""
     fenced, outside = split(text)
+    if fenced and compiles(text) and (_count_implemented(_Block(text), names) if names else does_something(text)):
+        return Code(text, "whole")  # the fences are in docstrings or strings
     blocks = _python_blocks(fenced)
     if blocks and (not names or _any_implemented(blocks, names)):
         return _chosen(blocks, names, fenced=True)
@@ -199,10 +218,10 @@ def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
 
 def _in_place(part: str, whole: str) -> str:
     """Return *whole* with the lines that are not in *part* left empty, so that line numbers stay the same."""
-    wanted = iter(line for line in part.splitlines() if line.strip())
+    wanted = iter(line for line in split_lines(part) if line.strip())
     following = next(wanted, None)
     lines = []
-    for line in whole.splitlines():
+    for line in split_lines(whole):
         is_part = line == following
         lines.append(line if is_part or not line.strip() else "")
         following = next(wanted, None) if is_part else following
@@ -240,9 +259,9 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
 
 def _describe_left_out(written: str, taken: str) -> list[str]:
     """Return the lines of a block that are not in the part of it that is used, each with its number."""
-    lines = set(taken.splitlines())
+    lines = set(split_lines(taken))
     return [
-        describe_line(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines
+        describe_line(i, line) for i, line in enumerate(split_lines(written), 1) if line.strip() and line not in lines
     ]
 
 
@@ -275,7 +294,7 @@ def _with_prefix(found: Code, prefix: str, names: Collection[str]) -> Code:
 def _source(text: str, node: ast.stmt) -> str:
     """Return the lines of *node*, decorators included."""
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    return "\n".join(split_lines(text)[first - 1 : node.end_lineno])
 
 
 def continue_prefix(prefix: str, body: str) -> str | None:
@@ -319,7 +338,7 @@ def _before_prose(text: str) -> str:
 
     If it begins without indentation, its first paragraph is returned.
     """
-    lines = text.splitlines()
+    lines = split_lines(text)
     if not lines or lines[0][:1] not in (" ", "\t"):
         return _first_paragraph(text)
     for i, line in enumerate(lines):
@@ -334,6 +353,6 @@ def _first_paragraph(text: str) -> str:
 
 def _after_prose(text: str) -> str:
     """Return *text* from the first indented line on, without prose before it."""
-    lines = text.splitlines()
+    lines = split_lines(text)
     start = next((i for i, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0)
     return "\n".join(lines[start:])

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from hub.extraction.fences import split_lines
 from sandbox.engine.test_judge.prompt import is_stub
 from sandbox.verdicts.parsing import parse_checked
 
@@ -184,7 +185,7 @@ def indented_code_regions(text: str) -> list[str]:
     for piece in _pieces(text):
         if does_something(piece) or _BEGINS_DEFINITION.match(piece):
             continue
-        lines = piece.splitlines(keepends=True)
+        lines = [line + "\n" for line in split_lines(piece)]
         start = next((i for i, line in enumerate(lines) if line[0] in " \t" and line.strip()), len(lines))
         source = textwrap.dedent("".join(lines[start:]))
         if does_something(source) or _BEGINS_DEFINITION.match(source):
@@ -199,7 +200,7 @@ def without_last_statement(text: str) -> str:
 
 def _pieces(text: str) -> Iterator[str]:
     """Yield *text* split before each line that is not indented and may begin a statement."""
-    lines = [line + "\n" for line in text.splitlines()]
+    lines = [line + "\n" for line in split_lines(text)]
     position = tries = 0
     while position < len(lines):
         end = _next_flush(lines, position + 1)

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from hub.extraction.fences import fences, language
+from hub.extraction.fences import fences, language, split_lines
 from hub.extraction.json_values import json_values
 from hub.extraction.python_code.syntax import compiles, undefined_names
 
@@ -15,7 +15,7 @@ _MARKER = (
     r"<\|(?:im_end|im_start|endoftext|end_of_text|begin_of_text|eot_id|eom_id|eos|end|start|return|assistant|user|system"
     r"|start_header_id|end_header_id)\|>|</?s>|<(?:eos|bos|end_of_turn|start_of_turn)>|<｜[^｜\n]{1,40}｜>|\[/?INST\]"
 )
-_ENDS = re.compile(rf"(?<![\"'`\\])(?:{_MARKER})(?![\"'`\\])")
+_ENDS = re.compile(rf"(?:(?<![\"'`\\])|(?<=^```))(?:{_MARKER})(?![\"'`\\])", re.MULTILINE)
 _BEGINS = re.compile(rf"\A\s*(?:{_MARKER})[ \t]*(?:assistant|model)?[ \t]*\n?")
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 
@@ -135,7 +135,7 @@ def repair_source(source: str) -> str:
 
 def without_prompts(source: str) -> str:
     """Return the statements of a pasted session (`>>> def f():`) without prompts and output; other source unchanged."""
-    lines = source.splitlines()
+    lines = split_lines(source)
     if not any(_PROMPT.match(line) for line in lines) or compiles(source):
         return source
     kept = []

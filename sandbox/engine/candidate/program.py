@@ -2,9 +2,12 @@
 
 import atexit
 import builtins
+import gc
 import os
+import site
 import sys
 import types
+import weakref
 from typing import NoReturn, TypedDict
 
 from ..protocol import codec, frames
@@ -16,8 +19,11 @@ _FILE = "main.py"
 _exit = os._exit  # before code can replace it
 
 
-def set_stdin(text: bytes) -> None:
-    """Make descriptor 0 a file that contains `text`."""
+def set_stdin(text: bytes, path: str | None = None) -> None:
+    """Make descriptor 0 a file that contains `text`.
+
+    path  a file for a copy, if /dev/stdin leads to it and not to descriptor 0
+    """
     try:
         fd = os.memfd_create("stdin")
     except (AttributeError, OSError):
@@ -28,6 +34,12 @@ def set_stdin(text: bytes) -> None:
     os.lseek(fd, 0, os.SEEK_SET)
     os.dup2(fd, 0)
     os.close(fd)
+    if path is not None:
+        try:
+            with open(path, "xb") as file:
+                file.write(text)
+        except OSError:
+            os.unlink(path)  # more text than the run may have files
 
 
 class ProgramInput(TypedDict):
@@ -37,37 +49,55 @@ class ProgramInput(TypedDict):
     argv: list[str]
 
 
-def run(job: ProgramInput, channel: Channel) -> None:
-    """Run `code` with `argv`. Reports {"raised"} or {"syntax"} if it fails; SystemExit passes through."""
+def run(job: ProgramInput, channel: Channel) -> NoReturn:
+    """Run `code` with `argv`, and raise SystemExit. Reports {"raised"} or {"syntax"} if the program fails."""
+    gc.freeze()  # so that collections, here and in the code, leave the objects alone that are shared with the zygote
     sys.argv = [_FILE, *job["argv"]]
-    for name in ("exit", "quit"):  # as `site` defines them, which the engine runs without
-        setattr(builtins, name, sys.exit)
+    for define_names in (site.setquit, site.setcopyright, site.sethelper):  # the engine starts without `site`
+        define_names()
+    _write_file(job["code"])
     module = types.ModuleType("__main__")
-    module.__dict__["__file__"] = _FILE
+    module.__dict__.update(__file__=_FILE, __builtins__=builtins)
     sys.modules["__main__"] = module
+    code = _execute(job["code"], module.__dict__, channel)
+    reference = weakref.ref(module)
+    del module
+    _finalize(reference)
+    raise SystemExit(code)
+
+
+def _execute(source: str, namespace: dict[str, object], channel: Channel) -> int:
+    """Execute the program, report why it failed, and return its exit code."""
     try:
-        exec(compile_source(job["code"], _FILE), module.__dict__)
-    except SystemExit:
-        raise
+        exec(compile_source(source, _FILE), namespace)
+    except SystemExit as error:
+        return exit_code(error)
     except SyntaxError as error:
         sys.__excepthook__(type(error), error.with_traceback(None), None)
         channel.send(frames.REPORT, codec.dumps({"syntax": describe(error, _FILE)}))
-        raise SystemExit(1) from None
     except MemoryError as error:
         described = describe(error, _FILE)
-        module.__dict__.clear()
+        namespace.clear()
         channel.send(frames.REPORT, codec.dumps({"raised": described}))
         print("MemoryError", file=sys.stderr)
-        raise SystemExit(1) from None
     except BaseException as error:
         _print_traceback(error)
         channel.send(frames.REPORT, codec.dumps({"raised": describe(error, _FILE)}))
-        raise SystemExit(1) from None
-    finally:
-        _finalize(module)
+    else:
+        return 0
+    return 1
 
 
-def _finalize(module: types.ModuleType) -> None:
+def _write_file(code: str) -> None:
+    """Write the code to its file, which tracebacks and `inspect` read, unless it is longer than files may be."""
+    try:
+        with open(_FILE, "x", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            file.write(code)
+    except OSError:
+        pass
+
+
+def _finalize(reference: weakref.ref[types.ModuleType]) -> None:
     """Do what the interpreter does when a program ends: wait for its threads, call exit handlers, delete its objects.
 
     Programs write results there: in a thread that they do not join, or in a handler that writes collected output.
@@ -77,26 +107,34 @@ def _finalize(module: types.ModuleType) -> None:
             threading._shutdown()  # as `multiprocessing` does in its processes; only this ends threads of executors
         atexit._run_exitfuncs()
         flush_output()  # the code can replace the streams by its own, which need its objects
-        for name in list(module.__dict__):
-            if name != "__builtins__":
-                module.__dict__[name] = None
+        gc.collect()  # orders objects so that the next collection closes a stream before its buffer
+        del sys.modules["__main__"]
+        gc.collect()  # calls `__del__` while the module still has its names, and closes files that classes refer to
+        if (module := reference()) is not None:
+            for name in list(module.__dict__):
+                if name != "__builtins__":
+                    module.__dict__[name] = None
     except BaseException:
         pass  # the code can replace these modules; the interpreter ignores errors at this point, too
 
 
 def _print_traceback(error: BaseException) -> None:
-    """Print a traceback as the interpreter does, without frames of this module."""
+    """Print a traceback as the interpreter does, by `sys.excepthook`, without frames of this module."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
         trace = trace.tb_next
-    sys.__excepthook__(type(error), error.with_traceback(trace), trace)
+    error = error.with_traceback(trace)
+    try:
+        sys.excepthook(type(error), error, trace)
+    except BaseException:
+        sys.__excepthook__(type(error), error, trace)
 
 
 def flush_output() -> None:
-    """Write buffered output."""
-    for stream in (sys.stdout, sys.stderr):
+    """Write buffered output, also that of streams which the code has replaced."""
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
         try:
-            stream.flush()
+            getattr(sys, name).flush()
         except BaseException:
             pass
 

@@ -128,6 +128,11 @@ class Isolation:
         """Return the working directory of a run, as the run sees it."""
         return namespaces.WORK if self.namespaces else f"{self.scratch}/{run_id}"
 
+    @property
+    def stdin_path(self) -> str | None:
+        """The file that /dev/stdin leads to in a run; None if it leads to descriptor 0, which takes /proc."""
+        return namespaces.STDIN if self.namespaces else None
+
     # ---- once per run -----------------------------------------------------------------------------------------------
 
     def before_fork(self, request: RunOptions) -> None:

@@ -8,6 +8,7 @@ from .syscalls import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 
 BOX = "/box"  # the tmpfs of a run is mounted on /box/work
 WORK = "/box/work"
+STDIN = f"{WORK}/.stdin"
 INNER_ID = 1000
 UID_BASE = 0x70000000  # no distribution assigns these, so no other process has the same uid
 _NOBODY = 65534
@@ -146,6 +147,7 @@ def _change_root(trees: list[str]) -> None:
     for name in _DEVICES:
         os.close(os.open(f"{stage}/dev/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
         syscalls.mount(f"/dev/{name}", f"{stage}/dev/{name}", flags=MS_BIND)
+    os.symlink(STDIN, f"{stage}/dev/stdin")  # else a link into /proc, which a run does not have
     os.chdir(stage)
     syscalls.call("pivot_root", b".", b".")
     syscalls.call("umount2", b".", syscalls.MNT_DETACH)

@@ -49,7 +49,7 @@ def main(isolation: Isolation, request: RunOptions, descriptors: list[int]) -> N
             raise ValueError(f"expected a job, got kind {kind}")
         head, bodies = frames.split_head(payload)
         if head.get("stdin"):
-            program.set_stdin(bodies.pop())
+            program.set_stdin(bodies.pop(), isolation.stdin_path)
         _write_files(codec.of_type(list, head.get("files", [])), bodies)
         isolation.limit(limits.limits_of(head))
         pipe.send(frames.BEGUN)

@@ -55,6 +55,37 @@ def test_function_is_found_in_any_kind_of_fence(text: str) -> None:
     assert runs(text) == 6
 
 
+@pytest.mark.parametrize("character", "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u200b\u2060\ufeff\u00ad")
+@pytest.mark.parametrize("around", ["```python\n{}```", "{}", "Here is it:\n\n{}\nDone.", "> ```python\n> {}> ```"])
+def test_unusual_character_in_a_string_is_kept(character: str, around: str) -> None:
+    assert runs(around.format(f"def total(xs): return 'a{character}b'\n")) == f"a{character}b"
+
+
+def test_no_break_space_at_the_beginning_of_a_line_of_a_string_is_kept() -> None:
+    assert runs('```python\ndef total(xs):\n    return """\n\u00a0a"""\n```') == "\n\u00a0a"
+
+
+def test_invisible_character_in_code_is_removed() -> None:
+    assert runs("\ufeff```python\ndef total(xs):\u200b\n\u00a0\u00a0return sum(xs)\n```") == 6
+
+
+def test_statements_indented_by_no_break_spaces_are_kept() -> None:
+    source = "table = []\nfor i in range(3):\n\u00a0\u00a0table.append(i)\ndef total(xs): return sum(table)\n"
+    assert runs(f"```python\n{source}```") == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"entry_point": "total"}])
+def test_chat_marker_right_behind_a_fence_is_removed(options: dict[str, str]) -> None:
+    assert code(f"```python\n{SUM}```<|im_end|>\n", **options).text == SUM
+
+
+@pytest.mark.parametrize("mark", ["```", "~~~"])
+def test_program_without_fences_is_taken_whole_if_its_docstring_has_one(mark: str) -> None:
+    text = f'def total(xs):\n    """Sum.\n\n    {mark}\n    total([1])\n    {mark}\n    """\n    return sum(xs)\n'
+    assert code(text).text.strip() == text.strip()
+    assert runs(text) == 6
+
+
 def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
 

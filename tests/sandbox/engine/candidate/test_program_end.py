@@ -64,6 +64,36 @@ PROGRAMS = {
         atexit.register(lambda: 1 / 0)
         print("end")
     """,
+    "output that an exit handler writes to the original stream": """
+        import atexit, io, sys
+        collected = io.StringIO()
+        sys.stdout = collected
+        atexit.register(lambda: sys.__stdout__.write(collected.getvalue()))
+        print(input())
+    """,
+    "a stream that it deletes": """
+        import sys
+        print("end")
+        del sys.stdout
+    """,
+    "a file of a class that is not closed": """
+        class Output:
+            file = open(1, "w", closefd=False)
+        print("end", file=Output.file)
+    """,
+    "an object in a cycle that prints when it is deleted": """
+        class Noisy:
+            def __init__(self): self.itself = self
+            def __del__(self): print("deleted with", names)
+        names = ["a", "b"]
+        noisy = Noisy()
+        raise SystemExit(3)
+    """,
+    "an exception with a hook": """
+        import sys
+        sys.excepthook = lambda kind, error, trace: print(kind.__name__, error)
+        raise ValueError("of the program")
+    """,
     "a stream of its own, which is flushed at the end": """
         import os, sys
         class Output:
