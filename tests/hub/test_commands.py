@@ -66,7 +66,7 @@ def test_published_version_is_not_announced_as_a_later_one(tmp_path):
     printed = run_command("import_bundle", write_bundle(tmp_path / "b", version="1.1.0"), "--publish")
     assert printed == "capitals@1.1.0: 3 cases, published.\n"
     printed = run_command("import_bundle", write_bundle(tmp_path / "c", version="1.2.0"))
-    assert "It becomes the latest version, instead of 1.1.0, when it passes its gates." in printed
+    assert "It becomes the latest version, instead of 1.1.0, when it has passed its gates." in printed
 
 
 def test_import_is_private_and_publishing_runs_the_gates(tmp_path):

@@ -223,7 +223,7 @@ def test_two_models_are_compared(client: Client, run: Run) -> None:
     assert client.get(f"/api/v1/compare/?a={run.pk}&b=999").status_code == 404
     alone = stored_run(run.environments.get().version, ["gamma"])
     answer = client.get(f"/api/v1/compare/?a={alone.pk}")
-    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "model_a"
+    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "b"
 
 
 def test_comparison_is_the_document_of_the_command(client: Client, run: Run) -> None:
