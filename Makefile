@@ -35,7 +35,7 @@ docs-images: dev-setup ## take the images of README.md and the tutorial anew
 	@$(BIN)/python -m tests.browser.looks.docs_images
 
 screenshots: dev-setup ## write the images that tests/browser/looks/test_screenshots.py compares pages with
-	@LLMEVAL_WRITE_SCREENSHOTS=1 $(BIN)/python -m pytest -q -n 0 tests/browser/looks/test_screenshots.py
+	@LLMEVAL_WRITE_SCREENSHOTS=1 $(BIN)/python -m pytest -q -n 0 -m exhaustive tests/browser/looks/test_screenshots.py
 
 serve: setup ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)
