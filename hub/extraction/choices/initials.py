@@ -13,7 +13,7 @@ _INITIAL = re.compile(r"(?<![\w'’])(?P<initial>[A-Z])\.\s(?=(?P<name>[^\W\d_][
 
 
 class Initials:
-    """Initials of names that are labels of a question as well, told apart by the options."""
+    """Initials of names that are also labels of a question. The options decide which of the two is meant."""
 
     def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
         self._labels = set(labels)

@@ -259,7 +259,7 @@ class RunCancel(ChangeEndpoint):
 class RunResume(ChangeEndpoint):
     """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
-    parser_classes = [BoundedJSONParser, FormParser, IgnoringParser]  # curl sends forms unless told otherwise
+    parser_classes = [BoundedJSONParser, FormParser, IgnoringParser]  # curl sends forms by default
 
     @extend_schema(
         operation_id="runs_resume",

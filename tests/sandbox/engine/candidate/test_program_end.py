@@ -1,13 +1,11 @@
 """Tests that programs end as the interpreter ends them: compared with `python main.py`."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
 from sandbox.connections.transports.local import interpreter
 from sandbox.limits import Limits
@@ -133,12 +131,6 @@ PROGRAMS = {
         print("end")
     """,
 }
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with Pool.open(PoolOptions(backend="local", accept=frozenset("ABC"), workers=1)) as pool:
-        yield pool
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,7 +1,6 @@
 """Tests that programs find what they find with `python main.py`: files, names of `site`, streams."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -47,12 +46,6 @@ PROGRAMS = {
         exit(3)
     """,
 }
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with Pool.open(PoolOptions(backend="local", accept=frozenset("ABC"), workers=1)) as pool:
-        yield pool
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
