@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from hub.datasets import parquet_worker
 from hub.datasets.row_types import MAX_DATA_BYTES, MAX_ROW_BYTES, MAX_ROWS, DatasetError
 from sandbox.errors import SandboxUnavailable
 
+# Not imported here: that would load PyArrow in every process.
+_WORKER = Path(__file__).resolve().with_name("parquet_worker.py")
+_CPU_S = 600  # of processor time to read a file
 _MAX_PART = 32 * MAX_ROW_BYTES  # bytes of one part of the rows as JSON
 _END_S = 10.0  # for the process to end after its last part
 
@@ -32,9 +34,9 @@ def read_parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
 
 
 def _read(path: str, file: IO[bytes]) -> Iterator[tuple[int, object]]:
-    limits = {"data_bytes": MAX_DATA_BYTES, "row_bytes": MAX_ROW_BYTES, "rows": MAX_ROWS}
+    limits = {"data_bytes": MAX_DATA_BYTES, "row_bytes": MAX_ROW_BYTES, "rows": MAX_ROWS, "cpu_s": _CPU_S}
     with subprocess.Popen(
-        [sys.executable, "-I", "-B", str(Path(parquet_worker.__file__).resolve()), json.dumps(limits)],
+        [sys.executable, "-I", "-B", str(_WORKER), json.dumps(limits)],
         stdin=file,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -71,7 +73,7 @@ def _why_ended(process: subprocess.Popen[bytes]) -> str:
     except subprocess.TimeoutExpired:
         return "the process that reads it wrote something else than rows."
     if status == -signal.SIGXCPU:
-        return f"reading it needs more than {parquet_worker.CPU_S:,} s of processor time."
+        return f"reading it needs more than {_CPU_S:,} s of processor time."
     if status > 0:
         raise SandboxUnavailable(f"Parquet files cannot be read here: the process that reads them ends with {status}.")
     reason = signal.strsignal(-status) if status < 0 else f"exit code {status}"

@@ -33,18 +33,18 @@ if __name__ == "__main__":
     sys.path.remove(_ROOT)
 
 MEMORY_MB = 2048  # beyond what the process has at the start
-CPU_S = 600
 _ROWS = 256  # read at a time
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _REFERENCE = 4  # bytes of a reference to a text
 
 
 class Limits(TypedDict):
-    """Limits of a file: bytes of all its rows and of one row, both unpacked, and the number of rows."""
+    """Bytes of all rows and of one row, both unpacked, the number of rows, and seconds of processor time."""
 
     data_bytes: int
     row_bytes: int
     rows: int
+    cpu_s: int
 
 
 class WrongFile(Exception):
@@ -181,7 +181,7 @@ def main(limits: Limits) -> None:
     out = sys.stdout
     preload()
     try:
-        contain(memory_mb=MEMORY_MB, cpu_s=CPU_S, readable=_time_zones())
+        contain(memory_mb=MEMORY_MB, cpu_s=limits["cpu_s"], readable=_time_zones())
     except OSError as error:
         out.write(json.dumps({"unavailable": str(error)}) + "\n")
         return

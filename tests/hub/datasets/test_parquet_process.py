@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from django.conf import settings
 
-from hub.datasets import parquet, parquet_worker
+from hub.datasets import parquet
 from hub.datasets.files import read_file
 from hub.datasets.row_types import DatasetError
 from sandbox.errors import SandboxUnavailable
@@ -32,7 +32,7 @@ def read(content: bytes) -> list[Any]:
 def replace_worker(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
     path = folder / "program.py"
     path.write_text(program)
-    monkeypatch.setattr(parquet_worker, "__file__", str(path))
+    monkeypatch.setattr(parquet, "_WORKER", path)
 
 
 @pytest.mark.parametrize(
