@@ -151,3 +151,24 @@ def test_make_eval_names_a_config_unless_options_replace_it(options: str, expect
     }
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1].split() == [".venv/bin/python", "manage.py", *expected.split()]
+
+
+def test_commands_start_without_the_large_libraries() -> None:
+    # Each of them takes a tenth of a second or more to load, and memory in every process.
+    large = ["PIL", "boto3", "docker", "mlflow", "numpy", "openai", "pandas", "pyarrow", "scipy"]
+    program = f"""
+import sys, django
+django.setup()
+import runs.management.commands.eval
+print([name for name in {large} if name in sys.modules])
+"""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
