@@ -26,8 +26,11 @@ def main() -> None:
         from django.core.management import execute_from_command_line
         from django.db import OperationalError, ProgrammingError
 
+        from hub.common.garbage_collection import loading
+
         try:
-            django.setup()
+            with loading():
+                django.setup()
             try:
                 execute_from_command_line(sys.argv)
             finally:

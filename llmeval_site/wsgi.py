@@ -1,6 +1,5 @@
 """The WSGI entry point: `gunicorn llmeval_site.wsgi`."""
 
-import gc
 import os
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -8,14 +7,12 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from django.core.wsgi import get_wsgi_application
 from django.urls import resolve
 
+from hub.common.garbage_collection import loading
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
-_django = get_wsgi_application()
-resolve("/")  # imports all views
-# Imported objects live until the process ends, so the garbage collector need not examine them. Examining them cost 100
-# ms in one of five requests for a list of compared cases, and raised the 95th percentile from 74 to 174 ms
-# (benchmarks/pages.py, a run of 50,000 responses).
-gc.collect()
-gc.freeze()
+with loading():
+    _django = get_wsgi_application()
+    resolve("/")  # imports all views
 _CHUNK = 64 * 1024
 
 

@@ -31,8 +31,8 @@ import jinja2.debug  # used for errors only; imported now since a renderer can o
 from jinja2 import TemplateError, UndefinedError
 from jinja2.exceptions import SecurityError
 
-from hub.common import containment
 from hub.templating.environment import CompiledTemplate, TemplateEnvironment, TooLong
+from sandbox import containment
 
 if __name__ == "__main__":
     sys.path.remove(_ROOT)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import django
 
+from hub.common.garbage_collection import loading
 from runs.execution.local_processes import Job
 
 if TYPE_CHECKING:  # models can be imported only after Django is set up
@@ -33,12 +34,13 @@ def _print(line: list[object]) -> None:
 
 def main() -> None:
     """Execute shards as the job on stdin says, until none is left or stdin ends."""
-    django.setup()
-    from hub.common.leases import new_owner
-    from runs.execution.runner import ExecutionOptions, execute_shards
-    from runs.limits.limiter import share_limits_in_file
-    from runs.models import Run
-    from runs.services import config_of
+    with loading():
+        django.setup()
+        from hub.common.leases import new_owner
+        from runs.execution.runner import ExecutionOptions, execute_shards
+        from runs.limits.limiter import share_limits_in_file
+        from runs.models import Run
+        from runs.services import config_of
 
     job: Job = json.loads(sys.stdin.readline())
     ended = threading.Event()

@@ -11,6 +11,7 @@ from functools import partial
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
+from hub.common.garbage_collection import collect_seldom
 from hub.common.tracing import span
 from hub.protocols.calls import CallKey, ModelError
 from runs.execution.connections import Connection, close_all, connect
@@ -95,6 +96,7 @@ class RunSession:
     async def _execute(self) -> tuple[Run.Status, str]:
         models = {row.label: self._connect(row) for row in self._models}
         roles = {role: [self._connect(row) for row in rows] for role, rows in self._roles.items()}
+        collect_seldom()  # the packages of the providers are loaded now
         share = self._context.share
         async with AsyncExitStack() as stack:  # closes everything that was opened, also if closing a part of it fails
             connections = [*models.values(), *(item for items in roles.values() for item in items)]
