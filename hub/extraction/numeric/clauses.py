@@ -178,7 +178,7 @@ def sentence_value(sentence: str) -> Value:
 def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
     """Return *text* without an aside that repeats its number in another unit or rounded, and the number in it."""
     asides = list(_ASIDE.finditer(text))
-    found = find_numbers(text) if asides else []
+    found = find_numbers(text) if asides else ()
     for aside in asides[:MOST_TRIED]:
         inside = [item for item in found if aside.start() <= item.start < aside.end()]
         before = [item for item in found if item.end <= aside.start()]
@@ -217,8 +217,8 @@ def _in_formula(text: str, item: Found) -> bool:
 
 
 def _last_linked(text: str) -> Value:
-    found = find_numbers(text)
-    found = [item for item in found if not item.quantity.ordinal] or found
+    numbers = find_numbers(text)
+    found = [item for item in numbers if not item.quantity.ordinal] or list(numbers)
     if not found:
         return None
     while len(found) > 1 and (_is_circumstance(text, found[-2], found[-1]) or is_bound(text, found[-1])):
@@ -314,12 +314,12 @@ def _exact(sides: Sequence[Value]) -> Value:
 
 def _side(text: str) -> Value:
     """Return the value of one side of an equation: its first number, if others only qualify it."""
-    found = find_numbers(text)
-    if not found:
+    numbers = find_numbers(text)
+    if not numbers:
         return None
     if _SYMBOLIC.search(text):
         return NoValue.FORMULA
-    found = [item for item in found if not is_bound(text, item)]
+    found = [item for item in numbers if not is_bound(text, item)]
     if not found:
         return None
     if _in_formula(text, found[0]):

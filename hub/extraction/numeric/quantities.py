@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -182,7 +183,8 @@ def quantities(text: str) -> list[Quantity]:
     return [found.quantity for found in find_numbers(plain(text))]
 
 
-def find_numbers(text: str) -> list[Found]:
+@lru_cache(maxsize=64)  # the rules for a sentence search it one after the other
+def find_numbers(text: str) -> tuple[Found, ...]:
     """Return the numbers of a text that `plain` returned, in order, with their positions."""
     found = []
     for match in _NUMBER.finditer(text):
@@ -193,7 +195,7 @@ def find_numbers(text: str) -> list[Found]:
             is_unit = match["suffix"] and factor == 1 and match.end() == match.end("suffix")
             end = match.start("suffix") if is_unit else match.end()
             found.append(Found(Quantity(value * factor, scale, ordinal), match.start(), end))
-    return _with_compounds(text, found) if len(found) > 1 else found
+    return tuple(_with_compounds(text, found) if len(found) > 1 else found)
 
 
 def _with_compounds(text: str, found: list[Found]) -> list[Found]:
