@@ -7,12 +7,12 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from django.core.wsgi import get_wsgi_application
 from django.urls import resolve
 
-from hub.common.garbage_collection import loading
+from hub.common.garbage_collection import collect_seldom
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
-with loading():
-    _django = get_wsgi_application()
-    resolve("/")  # imports all views
+_django = get_wsgi_application()
+resolve("/")  # imports all views
+collect_seldom()
 _CHUNK = 64 * 1024
 
 
