@@ -54,8 +54,19 @@ def is_budget_spent(run: Run) -> bool:
     return run.status == Run.Status.STOPPED and budget is not None and earlier_costs(run)[0] >= budget
 
 
-def check_budget(run: Run, budget: float) -> None:
-    """Raise BudgetError if *budget* cannot be the new budget of *run*: it has to exceed what the run has spent."""
+def check_budget(run: Run, budget: float | None) -> None:
+    """Raise BudgetError if *run* cannot be resumed with the new *budget*: it has to exceed what the run has spent.
+
+    budget: None if the run keeps its budget, which must not be spent.
+    """
+    if budget is None:
+        if is_budget_spent(run):
+            raise BudgetError(
+                f"Run {run.pk} has spent {dollars(earlier_costs(run)[0])} of its budget of "
+                f"{dollars(budget_of(run) or 0.0)}, so it would stop at once. Resume it with a larger budget: "
+                "`--budget USD` of the command `eval`, `budget_usd` over REST, or the field on the page of the run."
+            )
+        return
     if budget_of(run) is None:
         raise BudgetError(f"Run {run.pk} has no budget, so none can be raised. Resume it without one.")
     if not isfinite(budget) or budget <= 0:
