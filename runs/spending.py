@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from hub.common.errors import UserError
 from hub.common.wording import dollars
+from hub.protocols.calls import total_cost
 from hub.protocols.messages import JSON
 from runs.limits.budget import start_budget
 from runs.models import ModelCall, Response, Run
@@ -35,10 +36,27 @@ def earlier_costs(run: Run) -> tuple[float, bool]:
     calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
         cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
     )
-    of_stages = [stage.spent(run) for stage in stages()]
+    of_stages = costs_of_stages(run)
     stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
     unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
     return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown
+
+
+def costs_of_stages(run: Run) -> list[float | None]:
+    """Return the stored cost of each stage of *run* in USD, such as the judge's; None if a part of it is unknown."""
+    return [stage.spent(run) for stage in stages()]
+
+
+def cost_so_far(run: Run, of_responses: float | None) -> float | None:
+    """Return the cost in USD of *run*, which has not ended, judges included; None if a part of it is unknown.
+
+    of_responses: the cost of the stored responses. `Run.cost_usd` is the cost of earlier executions, which may include
+    responses that were replaced since.
+    """
+    if run.cost_usd is None:
+        return None
+    stored = total_cost([of_responses, *costs_of_stages(run)])
+    return None if stored is None else max(stored, run.cost_usd)
 
 
 def budget_of(run: Run) -> float | None:

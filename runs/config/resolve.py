@@ -121,14 +121,19 @@ def with_team(resolved: ResolvedConfig, *, user: User | None, models: Iterable[M
 
 
 def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironment]) -> None:
-    """Report each model under test whose provider cannot answer one of the environments."""
-    for i, spec in enumerate(parsed.config.models if parsed.config else ()):
-        if spec.provider not in PROVIDERS:
-            continue  # check_models has reported it
-        for item in environments:
-            reason = PROVIDERS[spec.provider].unanswered(item.compiled.slug) if item.path is None else ""
+    """Report each model whose provider cannot answer one of the environments: under test, or in a role of it."""
+    if parsed.config is None:
+        return
+    for item in environments:
+        slug = item.compiled.slug
+        places = [(("models", i), spec) for i, spec in enumerate(parsed.config.models)]
+        for role in item.compiled.roles:
+            places += [(("roles", role, i), spec) for i, spec in enumerate(parsed.config.roles.get(role, ()))]
+        for place, spec in places:
+            # check_models has reported an unknown provider
+            reason = PROVIDERS[spec.provider].unanswered(slug) if spec.provider in PROVIDERS else ""
             if reason:
-                parsed.add_problem(("models", i), f"{spec.name!r} {reason}")
+                parsed.add_problem(place, f"{spec.name!r} {reason}; name a model of another provider")
 
 
 def find_environments(config: RunConfig) -> list[SelectedEnvironment]:
