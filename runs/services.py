@@ -154,11 +154,11 @@ def resume_run(*, run: Run, owner: str = "", budget_usd: float | None = None, us
     """Make *run* ready to be executed again, with another chance for models that were stopped.
 
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
-    is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. Returns
-    False if it is active, or held by another process. Raises QuotaExceeded and BudgetError.
+    is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
+    the budget stays, and must not be spent. Returns False if the run is active, or held by another process. Raises
+    QuotaExceeded and BudgetError.
     """
-    if budget_usd is not None:
-        check_budget(run, budget_usd)
+    check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
         check_spend(run.team, [spec for spec in specs if costs_money(spec)])

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from hub.common.errors import UserError
 from hub.common.wording import dollars
+from hub.protocols.calls import total_cost
 from hub.protocols.messages import JSON
 from runs.limits.budget import start_budget
 from runs.models import ModelCall, Response, Run
@@ -35,10 +36,27 @@ def earlier_costs(run: Run) -> tuple[float, bool]:
     calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
         cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
     )
-    of_stages = [stage.spent(run) for stage in stages()]
+    of_stages = costs_of_stages(run)
     stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
     unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
     return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown
+
+
+def costs_of_stages(run: Run) -> list[float | None]:
+    """Return the stored cost of each stage of *run* in USD, such as the judge's; None if a part of it is unknown."""
+    return [stage.spent(run) for stage in stages()]
+
+
+def cost_so_far(run: Run, of_responses: float | None) -> float | None:
+    """Return the cost in USD of *run*, which has not ended, judges included; None if a part of it is unknown.
+
+    of_responses: the cost of the stored responses. `Run.cost_usd` is the cost of earlier executions, which may include
+    responses that were replaced since.
+    """
+    if run.cost_usd is None:
+        return None
+    stored = total_cost([of_responses, *costs_of_stages(run)])
+    return None if stored is None else max(stored, run.cost_usd)
 
 
 def budget_of(run: Run) -> float | None:
@@ -54,8 +72,19 @@ def is_budget_spent(run: Run) -> bool:
     return run.status == Run.Status.STOPPED and budget is not None and earlier_costs(run)[0] >= budget
 
 
-def check_budget(run: Run, budget: float) -> None:
-    """Raise BudgetError if *budget* cannot be the new budget of *run*: it has to exceed what the run has spent."""
+def check_budget(run: Run, budget: float | None) -> None:
+    """Raise BudgetError if *run* cannot be resumed with the new *budget*: it has to exceed what the run has spent.
+
+    budget: None if the run keeps its budget, which must not be spent.
+    """
+    if budget is None:
+        if is_budget_spent(run):
+            raise BudgetError(
+                f"Run {run.pk} has spent {dollars(earlier_costs(run)[0])} of its budget of "
+                f"{dollars(budget_of(run) or 0.0)}, so it would stop at once. Resume it with a larger budget: "
+                "`--budget USD` of the command `eval`, `budget_usd` over REST, or the field on the page of the run."
+            )
+        return
     if budget_of(run) is None:
         raise BudgetError(f"Run {run.pk} has no budget, so none can be raised. Resume it without one.")
     if not isfinite(budget) or budget <= 0:

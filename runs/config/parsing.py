@@ -15,7 +15,15 @@ from hub.common.problems import Problem
 from runs.config.model_checks import check_models, schema_path
 from runs.config.overrides import apply_override
 from runs.config.parsed import AddProblem, ConfigError, ParsedConfig
-from runs.config.schema import MAX_ITEMS, MAX_ROLE_MODELS, EnvironmentRef, Limits, RunConfig, SandboxConfig
+from runs.config.schema import (
+    ENVIRONMENT_FORMS,
+    MAX_ITEMS,
+    MAX_ROLE_MODELS,
+    EnvironmentRef,
+    Limits,
+    RunConfig,
+    SandboxConfig,
+)
 from runs.config.variables import fill_variables
 from runs.config_source import ConfigSource
 from runs.providers.registry import PROVIDERS
@@ -127,6 +135,11 @@ def _sentence(item: ErrorDetails) -> str:
     message = validation.describe_error(item, RunConfig)
     if item["type"] == "missing" and item["loc"][-1] == "provider":
         return f"{message}, one of {', '.join(PROVIDERS)}"
+    if item["loc"][0] == "environments":
+        if item["type"] == "extra_forbidden" and "did you mean" not in message:
+            return f"unknown key; {ENVIRONMENT_FORMS}"
+        if item["type"] == "list_type":
+            return f"{message}; {ENVIRONMENT_FORMS}"
     return message
 
 

@@ -45,7 +45,8 @@ class SelectedEnvironment:
 
     count: number of the cases. case_positions: their positions, or None for the first *count*. version: None if the
     environment is a bundle at `path`, which is imported when a run is created. cases: all cases of that bundle; None if
-    it is imported already. cut: `first` has reduced the number of cases.
+    it is imported already. list_ids: returns the ids of all cases of the environment. cut: `first` has reduced the
+    number of cases.
     """
 
     ref: EnvironmentRef
@@ -53,6 +54,7 @@ class SelectedEnvironment:
     digest: str
     count: int
     case_positions: list[int] | None
+    list_ids: Callable[[], list[str]]
     version: EnvironmentVersion | None = None
     path: Path | None = None
     cases: CheckedCases | None = None
@@ -121,14 +123,34 @@ def with_team(resolved: ResolvedConfig, *, user: User | None, models: Iterable[M
 
 
 def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironment]) -> None:
-    """Report each model under test whose provider cannot answer one of the environments."""
-    for i, spec in enumerate(parsed.config.models if parsed.config else ()):
-        if spec.provider not in PROVIDERS:
-            continue  # check_models has reported it
-        for item in environments:
-            reason = PROVIDERS[spec.provider].unanswered(item.compiled.slug) if item.path is None else ""
+    """Report each model whose provider cannot answer one of the environments: under test, or in a role of it."""
+    if parsed.config is None:
+        return
+    for item in environments:
+        slug = item.compiled.slug
+        places: list[tuple[yaml_source.Path, ModelSpec]] = [
+            (("models", i), spec) for i, spec in enumerate(parsed.config.models)
+        ]
+        for role in item.compiled.roles:
+            places += [(("roles", role, i), spec) for i, spec in enumerate(parsed.config.roles.get(role, ()))]
+        for place, spec in places:
+            # check_models has reported an unknown provider
+            reason = PROVIDERS[spec.provider].unanswered(slug) if spec.provider in PROVIDERS else ""
             if reason:
-                parsed.add_problem(("models", i), f"{spec.name!r} {reason}")
+                parsed.add_problem(place, f"{spec.name!r} {reason}; name a model of another provider")
+
+
+def describe_unused_recordings(resolved: ResolvedConfig) -> list[str]:
+    """Return a sentence for each recording and environment if it has replies to cases that do not exist there."""
+    specs = [*resolved.config.models, *(spec for specs in resolved.config.role_specs().values() for spec in specs)]
+    found: dict[str, None] = {}  # several models may use one recording
+    for item in resolved.environments:
+        for spec in specs:
+            provider = PROVIDERS[spec.provider]
+            options = provider.Options.model_validate(spec.options)
+            alone = len(resolved.environments) == 1
+            found[provider.describe_unused(options, item.compiled.slug, item.list_ids, alone=alone)] = None
+    return [sentence for sentence in found if sentence]
 
 
 def find_environments(config: RunConfig) -> list[SelectedEnvironment]:
@@ -181,7 +203,13 @@ def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
     list_ids = partial(list_case_ids, version)
     count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, version.case_count, list_ids)
     return SelectedEnvironment(
-        ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=case_positions, version=version
+        ref=ref,
+        compiled=compiled,
+        digest=version.digest,
+        count=count,
+        case_positions=case_positions,
+        list_ids=list_ids,
+        version=version,
     )
 
 
@@ -208,6 +236,7 @@ def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> Selec
         digest=digest,
         count=count,
         case_positions=case_positions,
+        list_ids=list_ids,
         path=path,
         cases=cases,
     )

@@ -15,6 +15,11 @@ from sandbox.connections.backends import BackendChoice
 
 _REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")
 
+ENVIRONMENT_FORMS = (
+    "an item is a slug (word-problems, word-problems@1.0.0), or a mapping with `environment` (a slug) or `path` "
+    "(a bundle), and with `limit`, `sample` or `cases` to select cases"
+)
+
 # Limits of the lists of a config, checked before their items.
 MAX_ITEMS = {"environments": 500, "models": 200}
 MAX_ROLE_MODELS = 50  # models that fill one role
@@ -37,7 +42,7 @@ class EnvironmentRef(_Strict):
     @classmethod
     def _from_text(cls, value: object) -> object:
         if not isinstance(value, str | dict):
-            raise ValueError(f"must be an environment's slug, or a mapping (found {validation.format_value(value)})")
+            raise ValueError(f"{ENVIRONMENT_FORMS} (found {validation.format_value(value)})")
         return {"environment": value} if isinstance(value, str) else value
 
     @field_validator("cases", mode="before")

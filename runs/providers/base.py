@@ -144,6 +144,16 @@ class Provider(ABC, Generic[OptionsT]):
         return ""
 
     @classmethod
+    def describe_unused(
+        cls, options: OptionsT, slug: str, case_ids: Callable[[], Iterable[str]], *, alone: bool
+    ) -> str:
+        """Return a sentence about recorded replies to cases that the environment *slug* does not have; "" without any.
+
+        case_ids: returns the ids of all cases of the environment. alone: the run has no other environment.
+        """
+        return ""
+
+    @classmethod
     def resolved(cls, options: OptionsT, source: ConfigSource) -> dict[str, JSON]:
         """Return the options that are relative to the folder of the config as absolute paths."""
         return {}

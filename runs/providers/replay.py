@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 
+_MAX_LISTED = 3  # cases in a message
 _MAX_PROBLEMS = 5  # invalid lines of a file that are reported one by one
 _RecordingKey = tuple[str, ...]
 _REMEDY = "Add it to the file and resume the run, or select fewer cases or attempts."
@@ -140,6 +141,11 @@ class Recording:
         if len(self._problems) < _MAX_PROBLEMS:
             self._problems.append(problem)
 
+    def cases(self, environment: str, only_environment: str) -> set[str]:
+        """Return the ids of the cases of *environment* that have recordings."""
+        names = {environment, ""} if environment == only_environment else {environment}
+        return {case for _, name, case, *_ in self._offsets if name in names}
+
     def find(self, key: CallKey, only_environment: str) -> Recorded | None:
         """Return the recording for *key*, or None.
 
@@ -209,6 +215,22 @@ class Replay(Provider[ReplayOptions]):
             yield from (Problem(text, "responses") for text in error.problems)
         except OSError as error:
             yield Problem(f"{str(path)!r} cannot be read: {error.strerror}", "responses")
+
+    @classmethod
+    def describe_unused(
+        cls, options: ReplayOptions, slug: str, case_ids: Callable[[], Iterable[str]], *, alone: bool
+    ) -> str:
+        recording = open_recording(Path(options.responses))
+        recorded = recording.cases(slug, slug if alone else "")
+        unused = sorted(recorded.difference(case_ids())) if recorded else []
+        if not unused:
+            return ""
+        more = f" and {len(unused) - _MAX_LISTED:,} more" if len(unused) > _MAX_LISTED else ""
+        return (
+            f"{recording.path.name} has answers to {wording.counted(len(unused), 'case')} that {slug} does not have: "
+            f"{', '.join(map(repr, unused[:_MAX_LISTED]))}{more}. They are not used. "
+            f"Was it recorded with another version of {slug}?"
+        )
 
     @classmethod
     def resolved(cls, options: ReplayOptions, source: ConfigSource) -> dict[str, JSON]:

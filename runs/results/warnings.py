@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from hub.common import wording
 from runs.models import Run
+from runs.providers.base import ModelSpec
+from runs.providers.registry import costs_money
 from runs.results.figures import CellResult
 
 
@@ -89,6 +91,12 @@ def _cost_warnings(cells: Sequence[CellResult]) -> list[str]:
             found.append(
                 f"{wording.counted(cell.figures.unmetered, 'response')} of {cell.model} on {cell.environment} came "
                 "without token counts (`usage`), so their cost is unknown."
+            )
+        timeouts = cell.figures.errors.get("timeout", 0)
+        if timeouts and cell.run_model.priced and costs_money(ModelSpec.model_validate(cell.run_model.spec)):
+            found.append(
+                f"{wording.counted(timeouts, 'response')} of {cell.model} on {cell.environment} ended with a request "
+                "that timed out. The endpoint may charge for it, but the cost and the budget do not include it."
             )
         if cell.figures.role_cost_usd is None:
             found.append(

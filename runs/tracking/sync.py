@@ -21,6 +21,7 @@ from runs.tracking.job import build_job
 
 _ANSWER_S = 120.0  # for a job without traces
 _TRACE_S = 0.2  # more for each trace
+_RESUMED = "The run was resumed while it was logged. It is logged again when it has ended."
 _KEPT = ("parent", "cells", "experiment_id")  # links that stay valid if a later attempt fails
 State = Run.TrackingState
 
@@ -35,7 +36,8 @@ class TrackingOutcome(TypedDict, total=False):
 def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome:
     """Log *run* and store the links in Run.tracking. Failures of MLflow are stored, not raised.
 
-    A run that was logged before is completed, not logged twice.
+    A run that was logged before is completed, not logged twice. A run that is resumed meanwhile is not marked as
+    logged, because the log may lack its new results.
     """
     if not tracker.on:
         run.tracking_state, run.tracking = State.OFF, {}
@@ -48,7 +50,11 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
             kept = {key: value for key, value in run.tracking.items() if key in _KEPT}
             run.tracking = {**place, **kept, "error": str(error)}
             run.tracking_state = State.PENDING
-    Run.objects.filter(pk=run.pk).update(tracking=run.tracking, tracking_state=run.tracking_state)
+    rows = Run.objects.filter(pk=run.pk)
+    if run.tracking_state == State.LOGGED:
+        rows = rows.filter(finished_at=run.finished_at)  # it changes when a run is resumed, and when it ends
+    if not rows.update(tracking=run.tracking, tracking_state=run.tracking_state):
+        run.tracking_state, run.tracking = State.PENDING, {**run.tracking, "error": _RESUMED}
     outcome = TrackingOutcome(state=run.tracking_state)
     if "error" in run.tracking:
         outcome["error"] = run.tracking["error"]

@@ -12,7 +12,6 @@ from django.http import Http404
 
 from hub.common.wording import unknown_name
 from hub.models import Case, CaseDefect, Team
-from hub.protocols.calls import total_cost
 from hub.teams.membership import choose_target
 from hub.teams.visibility import owned_by
 from runs.description import may_describe
@@ -32,6 +31,7 @@ from runs.selectors import (
     visible_runs,
     withheld_environments,
 )
+from runs.spending import cost_so_far
 
 # Columns that lists can be sorted by: name in the query string -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -310,7 +310,7 @@ class CellProgress(TypedDict):
 
 
 class RunProgressData(TypedDict):
-    """Progress of a run. `cost_usd` is None if a part of the cost is unknown."""
+    """Progress of a run. `cost_usd` includes judges; it is None if a part of the cost is unknown."""
 
     done: int
     expected: int
@@ -332,7 +332,11 @@ def get_progress(run: Run) -> RunProgressData:
     """
     environments = list(run.environments.select_related("version__environment").order_by("position"))
     models = list(run.models.filter(role="").order_by("position"))
-    counts, cost_usd = _stored_progress(run) if run.status in ENDED else _counted_progress(run)
+    if run.status in ENDED:
+        counts, cost_usd = _stored_counts(run), run.cost_usd
+    else:
+        counts, of_responses = _counted_progress(run)
+        cost_usd = cost_so_far(run, of_responses)
     cells: list[CellProgress] = []
     for environment in environments:
         for model in models:
@@ -380,17 +384,16 @@ def count_quarantined(run: Run) -> dict[tuple[str, str], Counter[str]]:
 _CellCounts = dict[tuple[int, int, str], int]
 
 
-def _stored_progress(run: Run) -> tuple[_CellCounts, float | None]:
-    counts: _CellCounts = {}
-    costs: list[float | None] = []
-    for cell in get_results(run):
-        costs += [cell.figures.cost_usd, cell.figures.role_cost_usd]
-        for status, count in cell.figures.stored.items():
-            counts[cell.run_environment.pk, cell.run_model.pk, status] = count
-    return counts, total_cost(costs)
+def _stored_counts(run: Run) -> _CellCounts:
+    return {
+        (cell.run_environment.pk, cell.run_model.pk, status): count
+        for cell in get_results(run)
+        for status, count in cell.figures.stored.items()
+    }
 
 
 def _counted_progress(run: Run) -> tuple[_CellCounts, float | None]:
+    """Return the counts, and the cost of the stored responses in USD; None if a part of it is unknown."""
     rows = (
         Response.objects.filter(run_environment__run=run)
         .order_by()

@@ -1,6 +1,7 @@
 """`manage.py eval --env SLUG --model NAME`: runs without a config."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
 from tests.commands import run_command
 from tests.hub.bundle_files import write_bundle
+from tests.runs import capitals as runs_capitals
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -159,3 +161,45 @@ def test_enqueue_says_that_no_worker_has_taken_the_run(
 def test_numbers_without_sense_are_errors(words: str, said: str) -> None:
     assert said in run_command(*words.split(), code=2)
     assert not Run.objects.exists()
+
+
+def test_demo_model_cannot_answer_a_bundle_of_your_own(tmp_path: Path) -> None:
+    rules = [{"type": "judge", "criteria": [{"name": "right", "text": "Is it right?"}]}]
+    write_bundle(tmp_path / "capitals", scoring={"rules": rules}, gold=None, wrong=None)
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "name: x\nenvironments: [{path: capitals}]\nmodels:\n- {name: mine, provider: demo}\n"
+        "roles:\n  rubric: {name: grader, provider: demo}\n"
+    )
+    said = run_command("eval", "--config", path, code=2)
+    reason = "has recorded answers only for environments that ship with the product, and none for capitals"
+    assert f"line 4: models[0]: 'mine' {reason}; name a model of another provider" in said
+    assert f"roles.rubric[0]: 'grader' {reason}" in said
+    assert not Run.objects.exists()
+
+
+def test_recorded_answers_to_unknown_cases_are_reported_once_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs_capitals.write_bundle(tmp_path / "capitals")
+    known = [{"case": country.lower(), "content": city} for country, city in runs_capitals.CAPITALS.items()]
+    unknown = [{"case": f"old-{i}", "environment": "capitals", "content": "Paris"} for i in range(4)]
+    elsewhere = [{"case": "c", "environment": "rivers", "content": "Nile"}]
+    (tmp_path / "recorded.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*known, *unknown, *elsewhere]))
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "name: x\nenvironments: [{path: capitals, limit: 2}]\nmodels:\n"
+        "- {name: one, provider: replay, responses: recorded.jsonl}\n"
+        "- {name: two, provider: replay, responses: recorded.jsonl}\n"
+    )
+    expected = (
+        "Warning: recorded.jsonl has answers to 4 cases that capitals does not have: 'old-0', 'old-1', 'old-2' "
+        "and 1 more. They are not used. Was it recorded with another version of capitals?\n"
+    )
+    for options in (["--dry-run"], []):
+        with suppress(SystemExit):
+            call_command("eval", *options, config=str(path))
+        assert capsys.readouterr().err.count(expected) == 1
+    (tmp_path / "recorded.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*known, *elsewhere]))
+    call_command("eval", config=str(path))
+    assert "Warning" not in capsys.readouterr().err

@@ -18,6 +18,7 @@ from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
 from hub.management.invocation import command
+from runs.config.resolve import describe_unused_recordings
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -153,6 +154,8 @@ class Command(base.Command):
         else:
             assert options["config"] is not None
             resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
+        for sentence in describe_unused_recordings(resolved):
+            self.stderr.write(f"Warning: {sentence}")
         if options["dry_run"]:
             self._print_dry_run(console, DryRun(resolved), as_json=options["json"])
         run = create_run(config=resolved.config, environments=resolved.environments, team=resolved.team, owner=owner)

@@ -206,8 +206,6 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         if not form.is_valid():
             raise BudgetError("The new budget is not an amount of US dollars, such as 20.")
         budget = form.cleaned_data["budget_usd"]
-        if budget is None and is_budget_spent(found):
-            raise BudgetError("The budget of the run is spent. Enter a larger one to resume it.")
         resumed = resume_run(run=found, budget_usd=budget, user=request.user)
     except UserError as error:
         messages.error(request, error.message)

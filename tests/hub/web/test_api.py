@@ -83,6 +83,14 @@ def test_unknown_objects_return_the_common_error_format(client: Client, curator:
         assert answer["Content-Type"] == "application/json"
         asked = client.get(url, headers={"Accept": "application/json, application/problem+json"})
         assert asked["Content-Type"] == "application/problem+json" and asked.json() == answer.json()
+        asked = client.get(url, headers={"Accept": "application/problem+json"})
+        assert (asked.status_code, asked["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_client_that_accepts_only_the_type_of_errors_gets_json(client: Client, curator: User) -> None:
+    answer = client.get(URL, headers={"Accept": "application/problem+json"})
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")
+    assert client.get(URL, headers={"Accept": "text/html"}).status_code == 406
 
 
 @pytest.mark.parametrize("way", ["body", "form"])

@@ -14,6 +14,8 @@ from runs.execution.runner import ExecutionOptions, execute_run
 from runs.models import Run
 from runs.reports import results_json
 from runs.services import config_of, create_run, resume_run
+from runs.spending import BudgetError
+from runs.web.queries import get_progress
 from tests.endpoint import completion, endpoint
 from tests.listeners import SilentListener
 
@@ -240,9 +242,8 @@ def test_judge_stopped_by_budget_reports_it_and_resumes(folder: Path) -> None:
         assert Pair.objects.filter(free__gt=0).count() == 0  # people come after the judge
         Run.objects.filter(pk=run.pk).update(cost_usd=0.0)  # as if the process had been killed
         run.refresh_from_db()
-        resume_run(run=run)
-        execute(run, config_of(run))
-        assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)  # what was spent is not forgotten
+        with pytest.raises(BudgetError, match="has spent"):  # what was spent is not forgotten
+            resume_run(run=run)
         run.config["limits"]["budget_usd"] = 1.0
         resume_run(run=run)
         execute(run, config_of(run))
@@ -251,6 +252,18 @@ def test_judge_stopped_by_budget_reports_it_and_resumes(folder: Path) -> None:
     assert (summary["suggested"], "stopped" in summary) == (3, False)
     assert [summary["cost_usd"], run.cost_usd] == pytest.approx([0.06, 0.06])
     assert Pair.objects.filter(free__gt=0).count() == 3
+
+
+def test_progress_counts_the_cost_of_the_judge(folder: Path) -> None:
+    with endpoint(lambda body, number: completion(judged(winner="tie"))) as judge:
+        run = play(folder, [], **paid(folder, judge.url, 1.0))
+    assert get_progress(run)["cost_usd"] == run.cost_usd == pytest.approx(0.06)
+    run.status, run.cost_usd = Run.Status.RUNNING, 0.0  # as it is while the judge is called
+    assert get_progress(run)["cost_usd"] == pytest.approx(0.06)
+    run.cost_usd = 0.5  # of earlier executions, with responses that were replaced
+    assert get_progress(run)["cost_usd"] == 0.5
+    run.cost_usd = None
+    assert get_progress(run)["cost_usd"] is None
 
 
 def test_cost_of_unusable_reply_is_kept(folder: Path) -> None:

@@ -29,6 +29,7 @@ from runs.reports.document import results_json
 from runs.results.warnings import warnings
 from runs.selectors import stored_counts
 from runs.services import resume_run
+from runs.spending import BudgetError
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
 from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
@@ -141,7 +142,7 @@ def test_time_of_a_run_is_the_stored_one_at_its_end(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         run, _ = start(folder, config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1))
         assert run.seconds == Run.objects.get().seconds
-        run, _ = resume(run)
+        run, _ = resume(run, budget_usd=1.0)
     assert run.seconds == Run.objects.get().seconds
 
 
@@ -323,7 +324,8 @@ def test_spent_budget_stops_the_run_until_it_is_raised(folder: Path) -> None:
         run, _ = start(folder, text)
         assert run.status == "stopped" and "budget" in run.message
         assert len(server.requests) == Response.objects.count() == 3
-        assert resume(run)[0].status == "stopped"
+        with pytest.raises(BudgetError):
+            resume(run)
         run, _ = resume(run, budget_usd=1.0)
         assert len(server.requests) == len(CAPITALS)
     assert run.status == "completed" and all_passed(run)

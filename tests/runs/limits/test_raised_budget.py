@@ -69,6 +69,17 @@ def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> No
         resume_run(run=stopped, budget_usd=stopped.cost_usd)
 
 
+def test_spent_budget_has_to_be_raised_to_resume(client: Client, runner: User, stopped: Run) -> None:
+    said = run_command("eval", "--resume", stopped.pk, code=2)
+    assert f"Run {stopped.pk} has spent $0.0002 of its budget of $0.0001" in said and "--budget USD" in said
+    answer = client.post(f"/api/v1/runs/{stopped.pk}/resume")
+    assert answer.status_code == 400
+    [error] = answer.json()["errors"]
+    assert error["path"] == "budget_usd" and "`budget_usd` over REST" in error["message"]
+    stopped.refresh_from_db()
+    assert (stopped.status, stopped.lease_owner, stopped.budget_changes) == ("stopped", "", [])
+
+
 def test_budget_option_needs_a_run_that_has_a_budget(folder: Path, stopped: Run) -> None:
     assert "--budget belongs to --resume" in run_command(
         "eval", "--env", "capitals", "--model", "small", "--budget", "2", code=2
@@ -82,7 +93,7 @@ def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) 
     shown = client.get(url).getvalue().decode()
     assert 'name="budget_usd"' in shown and "of $0.0001 is spent" in shown
     answer = client.post(f"{url}resume/", follow=True)
-    assert "The budget of the run is spent. Enter a larger one" in answer.getvalue().decode()
+    assert f"Run {stopped.pk} has spent $0.0002 of its budget" in answer.getvalue().decode()
     answer = client.post(f"{url}resume/", {"budget_usd": "much"}, follow=True)
     assert "is not an amount of US dollars" in answer.getvalue().decode()
     assert Run.objects.get().status == "stopped"

@@ -215,6 +215,15 @@ def test_partly_unknown_cost_is_unknown_in_every_report() -> None:
         )
 
 
+@pytest.mark.parametrize(("price", "shown"), [(PRICE, True), ({"input": 0.0, "output": 0.0}, False), (None, False)])
+def test_requests_that_timed_out_may_cost_more_than_is_counted(price: dict[str, float] | None, shown: bool) -> None:
+    run = stored_run(stored_version(cases=2), price=price)
+    stored_outcomes(run, "pe")
+    run.environments.get().responses.filter(status="errored").update(error_kind="timeout")
+    expected = "1 response of alpha on sums@1.0.0 ended with a request that timed out. The endpoint may charge for it"
+    assert (expected in " ".join(printed(run).split())) == shown
+
+
 def test_results_are_read_with_few_queries_and_no_transcripts() -> None:
     run = stored_run(stored_version(cases=30))
     stored_outcomes(run, "p" * 30)

@@ -322,7 +322,7 @@ def test_progress_and_outcome_of_an_ended_run_read_no_responses() -> None:
     Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING)
     run.refresh_from_db()
     counted = get_progress(run)
-    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, cost_usd=None)
     run.refresh_from_db()
     get_results(run)
     with CaptureQueriesContext(connection) as queries:

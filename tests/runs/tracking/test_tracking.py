@@ -325,6 +325,28 @@ def test_resumed_run_is_logged_again_although_it_is_cancelled(tracker: Tracker) 
     assert run in runs_to_log()
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_run_that_is_resumed_while_it_is_logged_is_logged_again(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    run = played(name=f"resumed meanwhile {ends}", tracking_state="pending", status=Run.Status.INTERRUPTED)
+    log = tracker.log
+
+    def resume_and_log(*arguments: Any) -> Any:
+        opened = Run.objects.get(pk=run.pk)
+        assert resume_run(run=opened)
+        if ends:
+            cancel_run(run=opened)
+        return log(*arguments)
+
+    monkeypatch.setattr(tracker, "log", resume_and_log)
+    tracking = tracked(run, tracker, TrackingConfig())
+    assert tracking["state"] == "pending" and "resumed while it was logged" in tracking["error"]
+    stored = Run.objects.get(pk=run.pk)
+    assert stored.tracking_state == "pending" and stored.tracking == {}
+    assert (stored in runs_to_log()) == ends
+
+
 def test_deleted_and_running_runs_are_not_logged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     run = played(name="gone", tracking_state="logged")
     monkeypatch.setattr(sync, "latest_changes", lambda: {run.pk: timezone.now()})

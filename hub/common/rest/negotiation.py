@@ -1,0 +1,28 @@
+"""Which content type the response to a REST request has, by the header `Accept`."""
+
+from collections.abc import Iterable
+
+from rest_framework.exceptions import NotAcceptable
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+
+from hub.common.rest.bodies import PROBLEM
+
+
+class ContentNegotiation(DefaultContentNegotiation):
+    """Negotiation that returns JSON to clients that accept only the content type of errors."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Return the renderer and the content type. Raises NotAcceptable."""
+        renderers = list(renderers)
+        try:
+            chosen: tuple[BaseRenderer, str] = super().select_renderer(request, renderers, format_suffix)
+            return chosen
+        except NotAcceptable:
+            json = next((item for item in renderers if item.media_type == JSONRenderer.media_type), None)
+            if json is None or PROBLEM not in request.headers.get("Accept", "").lower():
+                raise
+            return json, JSONRenderer.media_type
