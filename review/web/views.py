@@ -302,7 +302,8 @@ def undo(request: HttpRequest) -> HttpResponse:
     if assignment is None:
         messages.warning(request, "There is nothing to undo.")
         return _respond_with_next_pair(request)
-    messages.info(request, "Reopened. Your earlier verdict stays in force until you submit a new one.")
+    in_force = " Your earlier verdict stays in force until you submit a new one." if assignment.preference_id else ""
+    messages.info(request, f"Reopened.{in_force}")
     return redirect(_pair_url(assignment, _run_filter(request)))
 
 

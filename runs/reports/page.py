@@ -80,7 +80,7 @@ def results_for_page(
     *withheld*: ids of environments whose reasons are not shown.
     """
     cells = get_results(run)
-    best = _best_cells(cells)
+    best = best_cells(cells)
     return RunResults(
         columns=TABLE_COLUMNS,
         rows=[
@@ -100,7 +100,7 @@ def _flag(cell: CellResult) -> str | None:
     return COUNTED if cell.figures.quarantined_cases else None
 
 
-def _best_cells(cells: Sequence[CellResult]) -> list[CellResult]:
+def best_cells(cells: Sequence[CellResult]) -> list[CellResult]:
     """Return all *cells* in their order, or if they are too many, those with the best accuracy of each environment."""
     if len(cells) <= HEADLINES:
         return list(cells)
