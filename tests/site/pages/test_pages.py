@@ -127,6 +127,7 @@ def test_created_token_is_shown_once_works_and_can_be_revoked(client: Client, us
     assert (token.name, token.scopes, token.state) == ("laptop", ["read"], "active")
     again = client.get("/account/").content.decode()
     assert key not in again and token.prefix in again and "laptop" in again
+    assert [f'data-label="{label}"' in again for label in ("created", "expires", "last used")] == [True] * 3
     stranger = Client(headers={"Authorization": f"Token {key}"})
     assert stranger.get("/api/v1/environments/").status_code == 200
     assert client.post("/account/", {"revoke": token.prefix}).status_code == 302
