@@ -73,14 +73,16 @@ def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) ->
     options = {"control_folder": str(tmp_path)}
     with override_settings(CELERY_BROKER_TRANSPORT_OPTIONS=options):
         serve._create_exchange()
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text()) == []
     with app.connection_for_write("filesystem://", transport_options=options) as connection:
         for name in ("runs", "gates"):
             app.control.mailbox.Node(name, channel=connection.default_channel).listen()
-        assert [path.name for path in tmp_path.iterdir()] == [f"{app.control.mailbox.exchange.name}.exchange"]
+        assert list(tmp_path.iterdir()) == [file]
         bound = connection.default_channel.get_table(app.control.mailbox.exchange.name)
     with override_settings(CELERY_BROKER_TRANSPORT_OPTIONS=options):
         serve._create_exchange()
-    assert len(bound) == len(json.loads(next(tmp_path.iterdir()).read_text())) == 2
+    assert len(bound) == len(json.loads(file.read_text())) == 2
 
 
 @contextmanager
