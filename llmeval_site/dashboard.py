@@ -13,6 +13,7 @@ from hub.selectors import is_curator, list_open_defects, may_see_content
 from hub.web.queries import filter_environments
 from review.queue.backlog import review_progress
 from runs.models import ACTIVE
+from runs.reports.page import best_cells
 from runs.results.figures import CellResult
 from runs.results.history import PastResult, latest_results, results_before, same_cases
 from runs.results.outcomes import outcomes_of
@@ -53,10 +54,11 @@ def _trouble(user: User) -> Context | None:
 def _latest(user: User) -> Context:
     latest = latest_results(user, SHOWN)
     before = results_before(user, [run for run, _ in latest])
-    found = [
-        (run, [_with_change(cell, before.get((cell.run_environment.pk, cell.run_model.pk))) for cell in cells])
-        for run, cells in latest
-    ]
+    found = []
+    for run, cells in latest:
+        best = best_cells(cells)
+        rows = [_with_change(cell, before.get((cell.run_environment.pk, cell.run_model.pk))) for cell in best]
+        found.append((run, rows, len(cells) - len(best)))
     return {"results": found, "may_add": user.has_perm("runs.add_run")}
 
 

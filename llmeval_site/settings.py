@@ -96,6 +96,7 @@ MIDDLEWARE = [
     "llmeval_site.middleware.idempotency.IdempotencyMiddleware",
     "llmeval_site.middleware.audit.AuditMiddleware",
     "llmeval_site.middleware.unavailable_content.UnavailableContentMiddleware",
+    "llmeval_site.middleware.wrong_method.WrongMethodMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 

@@ -160,6 +160,9 @@ def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunE
     return run.environments.filter(version__environment__in=list_withheld_environments(user).values("pk"))
 
 
+COUNTED = "counted"  # the flag of responses to cases that are not quarantined, which the figures of a run count
+
+
 def responses_matching(
     rows: QuerySet[Response],
     *,
@@ -172,8 +175,9 @@ def responses_matching(
     """Return the *rows* that match.
 
     versions: ids of the environment versions of these rows. q: a part of the case's id or of the reason. flag:
-    truncated, refused or limit. reason: a regular expression that the reason matches. withheld: environments whose
-    reasons are not searched, since that would reveal them letter by letter.
+    truncated, refused or limit; `COUNTED`, which depends on the run, is left to the caller. reason: a regular
+    expression that the reason matches. withheld: environments whose reasons are not searched, since that would reveal
+    them letter by letter.
     """
     if flag in ("truncated", "refused"):
         rows = rows.filter(**{flag: True})

@@ -12,6 +12,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def name_some(names: Iterable[str], most: int = 4) -> str:
+    """Return at most *most* names and the number of the others: `a, b, c, d and 12 more`."""
+    names = list(names)
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def dollars(usd: float) -> str:
     """Return an amount to the cent from a dollar on, to four digits below."""
     if usd == 0:
@@ -25,8 +32,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, names, n=1, cutoff=_CUTOFF) or [n for n in names if n.lower() == word.lower()]
     if near:
         return f"did you mean {near[0]!r}?"
-    more = f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    return f"known are {', '.join(names[:_MAX_LISTED])}{more}" if names else ""
+    return f"known are {name_some(names, _MAX_LISTED)}" if names else ""
 
 
 def end_sentence(text: str) -> str:

@@ -14,13 +14,14 @@ def is_rest(request: HttpRequest) -> bool:
     return request.path_info == "/api" or request.path_info.startswith("/api/")
 
 
-def error_page(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
-    """Render the common error page, or the same as JSON for REST."""
+def error_page(request: HttpRequest, status: int, title: str, text: str, *, link: str = "") -> HttpResponse:
+    """Render the common error page, or the same as JSON for REST. link: the page on which the user can go on."""
     if is_rest(request):
         return JsonResponse(
             error_body(text, status), status=status, content_type=error_content_type(request.headers.get("Accept", ""))
         )
-    return render(request, "site/error.html", {"status": status, "title": title, "text": text}, status=status)
+    context = {"status": status, "title": title, "text": text, "link": link}
+    return render(request, "site/error.html", context, status=status)
 
 
 @login_not_required

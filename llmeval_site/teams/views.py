@@ -38,10 +38,12 @@ def team(request: HttpRequest, team: str) -> HttpResponse:
     return _show(request, get_visible_team(request.user, team), MemberForm())
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def add(request: HttpRequest, team: str) -> HttpResponse:
-    """Add a member to a team."""
+    """Add a member to a team. GET, for example a reload of the form with its errors, redirects to the team."""
     found = get_visible_team(request.user, team)
+    if request.method == "GET":
+        return redirect("team", found.slug)
     form = MemberForm(request.POST)
     if form.is_valid():
         try:

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
@@ -107,8 +107,15 @@ def _render_empty_queue(request: HttpRequest, run: int | None) -> HttpResponse:
 
 
 def _pair_url(assignment: Assignment | None, run: int | None) -> str:
-    address = reverse("review:pair", args=[assignment.pair_id]) if assignment else reverse("review:next")
+    return _with_run(reverse("review:pair", args=[assignment.pair_id]) if assignment else reverse("review:next"), run)
+
+
+def _with_run(address: str, run: int | None) -> str:
     return address if run is None else f"{address}?{urlencode({'run': run})}"
+
+
+def _redirect_to_pair(request: HttpRequest, pk: int) -> HttpResponse:
+    return redirect(_with_run(reverse("review:pair", args=[visible_pair(request.user, pk).pk]), _run_filter(request)))
 
 
 @require_safe
@@ -131,10 +138,12 @@ def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
     return render(request, "review/pair.html", {**context, "looking": True, "free": free, "until": until})
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @reviewer_only
 def take(request: HttpRequest, pk: int) -> HttpResponse:
-    """Claim a pair, releasing the current assignment, and redirect to it."""
+    """Claim a pair, releasing the current assignment, and redirect to it. GET only redirects, for reloads."""
+    if request.method == "GET":
+        return _redirect_to_pair(request, pk)
     try:
         assignment = assignments.claim_pair(visible_pair(request.user, pk), _user(request))
     except assignments.AssignmentLost as error:
@@ -183,10 +192,15 @@ def judge_calls(request: HttpRequest, pk: int) -> HttpResponse:
     return render_part(request, page_or_part(request, "review/judge_calls.html", "calls"), context)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @reviewer_only
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """Store the decision and continue with the next pair, or show the form again with its errors."""
+    """Store the decision and continue with the next pair, or show the form again with its errors.
+
+    GET, for example a reload of the form with its errors, redirects to the pair.
+    """
+    if request.method == "GET":
+        return _redirect_to_pair(request, pk)
     try:
         assignment = _assignment_for_decision(request, pk)
     except assignments.AssignmentLost as error:
@@ -288,7 +302,8 @@ def undo(request: HttpRequest) -> HttpResponse:
     if assignment is None:
         messages.warning(request, "There is nothing to undo.")
         return _respond_with_next_pair(request)
-    messages.info(request, "Reopened. Your earlier verdict stays in force until you submit a new one.")
+    in_force = " Your earlier verdict stays in force until you submit a new one." if assignment.preference_id else ""
+    messages.info(request, f"Reopened.{in_force}")
     return redirect(_pair_url(assignment, _run_filter(request)))
 
 

@@ -225,10 +225,9 @@ class Replay(Provider[ReplayOptions]):
         unused = sorted(recorded.difference(case_ids())) if recorded else []
         if not unused:
             return ""
-        more = f" and {len(unused) - _MAX_LISTED:,} more" if len(unused) > _MAX_LISTED else ""
         return (
             f"{recording.path.name} has answers to {wording.counted(len(unused), 'case')} that {slug} does not have: "
-            f"{', '.join(map(repr, unused[:_MAX_LISTED]))}{more}. They are not used. "
+            f"{wording.name_some(map(repr, unused), _MAX_LISTED)}. They are not used. "
             f"Was it recorded with another version of {slug}?"
         )
 

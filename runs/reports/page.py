@@ -17,16 +17,20 @@ from runs.reports.verdicts import verdicts
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import sees_endpoints
+from runs.selectors import COUNTED, sees_endpoints
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """Row of a result table: the figures with their columns, and lines for facts without a column."""
+    """Row of a result table: the figures with their columns, and lines for facts without a column.
+
+    flag: the filter with which the list of responses has as many as the counts say; None if it needs none.
+    """
 
     cell: CellResult
     figures: list[tuple[Column, str]]
     details: list[str]
+    flag: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,11 @@ def results_for_page(
     *withheld*: ids of environments whose reasons are not shown.
     """
     cells = get_results(run)
-    best = _best_cells(cells)
+    best = best_cells(cells)
     return RunResults(
         columns=TABLE_COLUMNS,
         rows=[
-            ResultRow(cell, [(column, column.text(cell)) for column in TABLE_COLUMNS], detail_lines(cell))
+            ResultRow(cell, [(column, column.text(cell)) for column in TABLE_COLUMNS], detail_lines(cell), _flag(cell))
             for cell in cells
         ],
         warnings=warnings(run, cells, name_served=sees_endpoints(user)),
@@ -92,7 +96,11 @@ def results_for_page(
     )
 
 
-def _best_cells(cells: Sequence[CellResult]) -> list[CellResult]:
+def _flag(cell: CellResult) -> str | None:
+    return COUNTED if cell.figures.quarantined_cases else None
+
+
+def best_cells(cells: Sequence[CellResult]) -> list[CellResult]:
     """Return all *cells* in their order, or if they are too many, those with the best accuracy of each environment."""
     if len(cells) <= HEADLINES:
         return list(cells)
@@ -131,6 +139,8 @@ def _reason_groups(cells: Sequence[CellResult], withheld: Collection[int]) -> li
         if cell.run_environment.pk in withheld:
             continue
         for pattern, count in cell.figures.reasons.items():
-            query = urlencode({"reason": pattern, "model": cell.model, "environment": cell.slug})
-            groups.append(ReasonGroup(cell=cell, pattern=pattern, count=count, query=query))
+            query = {"reason": pattern, "model": cell.model, "environment": cell.slug}
+            if flag := _flag(cell):
+                query["flag"] = flag
+            groups.append(ReasonGroup(cell=cell, pattern=pattern, count=count, query=urlencode(query)))
     return sorted(groups, key=lambda group: -group.count)[:REASON_GROUPS]

@@ -8,7 +8,7 @@ from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
 
-_NAMED = 3  # models that a sentence names; the others are counted
+_NAMED = 3  # of more models than these, a sentence names the closest ones and counts the others
 _SIGNIFICANT = 0.05
 
 
@@ -30,6 +30,8 @@ def _sentence(slug: str, cells: Sequence[CellResult]) -> str:
     ahead = [lead for lead in leads if _is_shown(lead) and (lead.difference or 0.0) > 0]
     behind = [lead for lead in leads if _is_shown(lead) and (lead.difference or 0.0) < 0]
     level = [lead for lead in leads if not _is_shown(lead)]
+    if len(leads) > _NAMED:
+        return _describe_many(slug, best, ahead, behind, level)
     if not ahead and not behind:
         return f"No model is shown to be better on {slug}: {_describe_undecided(best, level)}."
     parts = [f"{best.model} is better than {_name_leads(slug, ahead)}"] if ahead else []
@@ -50,10 +52,9 @@ def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
     named = [
         f"{lead.over}{'' if i else f' on {slug}'} by {100 * (lead.difference or 0.0):.1f} points "
         f"{formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')})"
-        for i, lead in enumerate(leads[:_NAMED])
+        for i, lead in enumerate(leads)
     ]
-    more = len(leads) - len(named)
-    return ", than ".join(named) + (f", and than {more:,} more" if more else "")
+    return ", than ".join(named)
 
 
 def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
@@ -68,7 +69,7 @@ def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
 
 def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -> str:
     named = []
-    for lead in leads[:_NAMED]:
+    for lead in leads:
         if lead.difference is None:
             named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
             continue
@@ -80,8 +81,39 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
             found += " before Holm's correction" if len(best.figures.leads) > 1 else ""
         text += f" {formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')}{found})"
         named.append(text)
-    more = len(leads) - len(named)
-    return ("no difference is shown where " if also else "") + "; ".join(named) + (f"; {more:,} more" if more else "")
+    return ("no difference is shown where " if also else "") + "; ".join(named)
+
+
+def _describe_many(
+    slug: str, best: CellResult, ahead: Sequence[Lead], behind: Sequence[Lead], level: Sequence[Lead]
+) -> str:
+    """Return the sentence about many models: how many are worse or level, with the closest one of each."""
+    total = len(ahead) + len(behind) + len(level)
+    compared = [lead for lead in level if lead.difference is not None]
+    parts = []
+    if ahead:
+        count = f"all {total:,}" if len(ahead) == total else f"{len(ahead):,} of the {total:,}"
+        parts.append(f"{best.model} is better than {count} other models on {slug} (than {_describe_closest(ahead)})")
+    if behind:
+        parts.append(_describe_better(slug, best, min(behind, key=lambda lead: lead.difference or 0.0)))
+    if len(behind) > 1:
+        parts.append(f"so are {len(behind) - 1:,} more")
+    if compared:
+        other = "" if ahead or behind else f" of {best.model}, the most accurate,"
+        parts.append(f"no difference{other} from {len(compared):,} is shown (from {_describe_closest(compared)})")
+    if apart := len(level) - len(compared):
+        parts.append(f"{apart:,} cannot be compared with {best.model}: no case was scored by both")
+    start = "" if ahead or behind else f"No model is shown to be better on {slug}: "
+    return f"{start}{'; '.join(parts)}."
+
+
+def _describe_closest(leads: Sequence[Lead]) -> str:
+    """Return the model with the smallest difference to the best one, and that difference."""
+    lead = min(leads, key=lambda lead: abs(lead.difference or 0.0))
+    which = ", the closest of them," if len(leads) > 1 else ""
+    points = formats.points(lead.difference).lstrip("+")
+    interval = formats.interval(lead.low, lead.high)
+    return f"{lead.over}{which} by {points} points {interval}, n = {counted(lead.cases, 'case')}"
 
 
 def _is_shown(lead: Lead) -> bool:

@@ -83,9 +83,9 @@ def _cost_warnings(cells: Sequence[CellResult]) -> list[str]:
     recorded = {cell.model: cell.run_model.priced for cell in cells if cell.recorded}
     for priced, unknown in ((False, "Latency and cost are unknown."), (True, "Latency is unknown.")):
         if labels := sorted(label for label, has_price in recorded.items() if has_price is priced):
-            found.append(f"Recorded answers, given before this run: {', '.join(labels)}. {unknown}")
+            found.append(f"Recorded answers, given before this run: {wording.name_some(labels)}. {unknown}")
     if unpriced := sorted({cell.model for cell in cells if not cell.recorded and not cell.run_model.priced}):
-        found.append(f"No price is given for {', '.join(unpriced)}, so the cost is unknown.")
+        found.append(f"No price is given for {wording.name_some(unpriced)}, so the cost is unknown.")
     for cell in cells:
         if cell.figures.unmetered and cell.run_model.priced:
             found.append(

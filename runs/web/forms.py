@@ -15,6 +15,7 @@ from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS
 from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
+from runs.selectors import COUNTED
 from runs.web.queries import check_model
 
 _ALL = ("", "all")
@@ -48,7 +49,13 @@ class ResponsesFilter(FilterForm):
     model = forms.CharField(required=False, max_length=120)
     flag = forms.ChoiceField(
         required=False,
-        choices=[_ALL, ("truncated", "truncated"), ("refused", "refused"), ("limit", "ended by a limit")],
+        choices=[
+            _ALL,
+            ("truncated", "truncated"),
+            ("refused", "refused"),
+            ("limit", "ended by a limit"),
+            (COUNTED, "without quarantined cases"),
+        ],
     )
     reason = forms.CharField(required=False, max_length=250, label="Group of reasons")
 

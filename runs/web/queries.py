@@ -21,6 +21,7 @@ from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import quarantined_cases
 from runs.results.stored import count_responses, get_results
 from runs.selectors import (
+    COUNTED,
     KNOWN_COST,
     REASON_WITHHELD,
     UNKNOWN_COSTS,
@@ -241,7 +242,8 @@ def filter_responses(
 ) -> QuerySet[Response]:
     """Return the responses of *run* that match all given filters.
 
-    *q* and *flag* as in `responses_matching`; *reason* is a pattern of `runs.results.breakdown.reasons`.
+    *q* and *flag* as in `responses_matching`, and with the flag `COUNTED` those that the figures of the run count.
+    *reason* is a pattern of `runs.results.breakdown.reasons`.
     """
     rows = list_responses(run)
     if status:
@@ -250,6 +252,8 @@ def filter_responses(
         rows = rows.filter(run_environment__version__environment__slug=environment)
     if model:
         rows = rows.filter(run_model__label=model)
+    if flag == COUNTED:
+        rows = rows.exclude(case__in=[case for _, cases in _list_quarantined(run) for case in cases])
     regex = pattern_regex(reason) if reason else ""
     return responses_matching(
         rows,
@@ -369,15 +373,20 @@ def count_quarantined(run: Run) -> dict[tuple[str, str], Counter[str]]:
     The keys are `environment` and `model` of CellProgress; cells without such responses are left out.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
+    for environment, cases in _list_quarantined(run):
+        rows = Response.objects.filter(run_environment=environment, case__in=cases).order_by()
+        by_status = rows.values_list("run_model__label", "status").annotate(count=Count("id"))
+        for model, status, count in by_status:
+            counts.setdefault((str(environment.version), model), Counter())[status] = count
+    return counts
+
+
+def _list_quarantined(run: Run) -> list[tuple[RunEnvironment, frozenset[int]]]:
+    """Return the environments of *run* that have quarantined cases, each with the ids of these cases."""
     accepted = CaseDefect.objects.filter(status=CaseDefect.Status.ACCEPTED)
     with_defects = run.environments.filter(version__in=accepted.values("case__version"))
-    for environment in with_defects.select_related("version__environment"):
-        if cases := quarantined_cases(run, environment):
-            rows = Response.objects.filter(run_environment=environment, case__in=cases).order_by()
-            by_status = rows.values_list("run_model__label", "status").annotate(count=Count("id"))
-            for model, status, count in by_status:
-                counts.setdefault((str(environment.version), model), Counter())[status] = count
-    return counts
+    found = [(item, quarantined_cases(run, item)) for item in with_defects.select_related("version__environment")]
+    return [(environment, cases) for environment, cases in found if cases]
 
 
 # Number of responses by environment of the run, model of the run and status.

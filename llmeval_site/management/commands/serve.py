@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 from django.conf import settings
@@ -14,6 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from hub.management.invocation import command
+from llmeval_site.celery import app
 from llmeval_site.ports import find_bind_error
 
 _GRACE_S = 20  # time for a worker to release its run
@@ -36,6 +39,7 @@ class Command(BaseCommand):
             raise CommandError(f"Port {port} is in use. Use another: {again}", returncode=3)
         call_command("prepare")
         sign_in = _first_user()
+        _create_exchange()
         processes = [subprocess.Popen(words) for words in _commands(host, port)]
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (stop with Ctrl-C)")
         self.stdout.write(sign_in)
@@ -46,6 +50,18 @@ class Command(BaseCommand):
             raise CommandError(
                 "The site or one of its workers stopped unexpectedly; see its last messages.", returncode=1
             )
+
+
+def _create_exchange() -> None:
+    """Create the file of the exchange that both workers bind to, if messages are files.
+
+    The workers start at the same time. At the first start of all, one would create the file, and the other could read
+    it while it is empty and stop with a JSONDecodeError.
+    """
+    folder = getattr(settings, "CELERY_BROKER_TRANSPORT_OPTIONS", {}).get("control_folder")
+    if folder:
+        with suppress(FileExistsError), Path(folder, f"{app.control.mailbox.exchange.name}.exchange").open("x") as file:
+            file.write("[]")
 
 
 def _commands(host: str, port: int) -> list[list[str]]:

@@ -174,7 +174,17 @@ def test_skip_and_undo(ann: Client) -> None:
     ann.get("/review/")
     ann.post(f"/review/{first.pk}/skip/", {"reason": "Not my field"})
     assert Assignment.objects.get(pair=first).skip_reason == "Not my field"
-    assert ann.post("/review/undo/").headers["Location"] == f"/review/{first.pk}/"
+    answer = ann.post("/review/undo/", follow=True)
+    assert answer.redirect_chain == [(f"/review/{first.pk}/", 302)]
+    assert [str(message) for message in answer.context["messages"]] == ["Reopened."]
+
+
+def test_undone_decision_stays_in_force(ann: Client) -> None:
+    (pair,) = waiting_pairs()
+    ann.get("/review/")
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a"})
+    answer = ann.post("/review/undo/", follow=True)
+    assert "Your earlier verdict stays in force" in answer.content.decode()
 
 
 def test_undone_decision_with_long_marks_is_submitted_again(ann: Client) -> None:

@@ -19,6 +19,8 @@ from runs.providers.replay import Replay
 from runs.reports import formats, print_report, render_html, results_json
 from runs.reports.result_charts import result_charts
 from runs.results.aggregate import aggregate_run
+from runs.results.stored import get_results
+from runs.results.warnings import warnings
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -199,6 +201,18 @@ def test_cost_is_unknown_without_a_price(provider: str) -> None:
     assert ("No price is given for free, other" in text) == (provider == "openai")
     run.models.filter(label="free").update(spec={"price": PRICE})
     assert printed(run).count("$0") == 2  # of the model and of the run
+
+
+@pytest.mark.parametrize(("provider", "start"), [("openai", "No price is given for"), ("replay", "Recorded answers")])
+def test_warnings_about_many_models_name_a_few_and_the_report_links_to_all(provider: str, start: str) -> None:
+    labels = [f"m{i}" for i in range(7)]
+    run = stored_run(stored_version(cases=2), labels, provider=provider)
+    for label in labels:
+        stored_outcomes(run, "pf", model=label)
+    (note,) = (item for item in warnings(run, get_results(run)) if item.startswith(start))
+    assert "m0, m1, m2, m3 and 3 more" in note and "m4" not in note
+    html = render_html(run)
+    assert 'href="#models-compared"' in html and html.count('id="models-compared"') == 1
 
 
 def test_partly_unknown_cost_is_unknown_in_every_report() -> None:

@@ -1,5 +1,7 @@
 """Sentences about the models of a run, and the tests on which they are based."""
 
+import re
+
 import pytest
 
 from runs.reports.verdicts import verdicts
@@ -65,3 +67,40 @@ def test_correction_of_two_models_is_none() -> None:
     assert lead.p_adjusted == lead.p_value == pytest.approx(2 / 2**7)
     assert "Holm" not in verdicts(results({"gamma": "pppppppppf", "delta": "pppppppppp"}, "more"))[0]
     assert verdicts(cells)[0].startswith("by alpha by is better than beta on sums by 35.0 points [")
+
+
+def test_sentence_about_many_models_counts_them_and_names_the_closest() -> None:
+    outcomes = {f"model-{i:02}": "p" * i + "f" * (49 - i) for i in range(50)}
+    (sentence,) = verdicts(results(outcomes))
+    assert sentence.startswith("model-49 is better than 34 of the 49 other models on sums (than model-33, the closest")
+    assert "; no difference from 15 is shown (from model-48, the closest of them, by 2.0 points [" in sentence
+    assert len(set(re.findall(r"model-\d\d", sentence))) == 3 and len(sentence) < 300
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "sentence"),
+    [
+        (
+            ["p" * 40, *["f" * 40] * 4],
+            r"a is better than all 4 other models on sums \(than b, the closest of them, by .*",
+        ),
+        (
+            ["pppp", *["ppff"] * 4],
+            r"No model is shown to be better on sums: no difference of a, the most accurate, from 4 .*",
+        ),
+        (
+            ["pppp----", *["ppff----"] * 3, "----ffff"],
+            r".*\); 1 cannot be compared with a: no case was scored by both\.",
+        ),
+        (["p" * 40 + "-" * 9, *["f" * 40 + "-" * 9] * 3, "ppppp" + "-" * 44], r"a is better than 3 of the 4 other .*"),
+    ],
+)
+def test_sentence_about_more_than_three_other_models(outcomes: list[str], sentence: str) -> None:
+    (found,) = verdicts(results(dict(zip("abcde", outcomes, strict=True))))
+    assert re.fullmatch(sentence, found), found
+
+
+def test_better_models_on_common_cases_are_named_among_many() -> None:
+    easy = dict.fromkeys("bcde", "p" * 80 + "p" * 32 + "f" * 48)
+    (sentence,) = verdicts(results({"a": "p" * 64 + "f" * 16 + "e" * 80, **easy}))
+    assert sentence.startswith("b is better than a on sums by 20.0 points [") and sentence.endswith("; so are 3 more.")

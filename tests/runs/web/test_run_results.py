@@ -59,7 +59,7 @@ def test_headlines_of_many_models_are_the_best_ones(client: Client, user: User) 
     page = body(client, f"/runs/{run.pk}/")
     names = re.findall(r'<li><span class="who">([\w-]+)', page)
     assert names == [f"model-{i}" for i in range(9, 1, -1)]
-    assert "These have the best accuracy. 3 more are in the tables below." in page
+    assert "These have the best accuracy. 3 more are in the <a href="  # environment-1">tables below</a>." in page
 
 
 def test_headlines_of_few_models_keep_the_order_of_the_run(client: Client, user: User) -> None:

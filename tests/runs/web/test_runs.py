@@ -120,6 +120,21 @@ def test_quarantined_case_is_left_out_with_a_note(client: Client, run: Run) -> N
     assert "88.9 %" in shown
 
 
+def test_counts_and_reasons_of_results_link_to_as_many_responses(client: Client, run: Run) -> None:
+    accepted_defect(Case.objects.get(external_id="c9"), hours_ago=1)
+    shown = page(client, f"/runs/{run.pk}/?status=failed&reason=It+is+wrong.")
+    counts = re.findall(r'<a href="(\?[^"]*)#responses">([\d,]+)</a></td>', shown)
+    reasons = re.findall(r'<a href="(\?reason=[^"]*)#responses">.*?data-label="responses">(\d+)<', shown)
+    assert len(counts) == 6 and reasons
+    for query, count in counts + reasons:
+        listed = page(client, f"/runs/{run.pk}/{query.replace('&amp;', '&')}", HX_Target="responses")
+        assert listed.count("data-open") == int(count), query
+    filtered = page(client, f"/runs/{run.pk}/{counts[1][0].replace('&amp;', '&')}")
+    assert '<option value="counted" selected>without quarantined cases</option>' in filtered
+    answer = client.get(f"/api/v1/runs/{run.pk}/responses/", {"flag": "counted"})
+    assert "c9" not in {item["case"] for item in answer.json()["results"]}
+
+
 def test_responses_are_filtered_by_status_model_flag_and_text(client: Client, run: Run) -> None:
     Response.objects.filter(case__external_id="c0", run_model__label="alpha").update(truncated=True)
     Response.objects.filter(case__external_id="c1", run_model__label="alpha").update(stop="turns", reason="too long")

@@ -47,6 +47,15 @@ def test_dashboard_shows_running_runs_and_latest_results(client: Client, user: U
     assert "0 of 4" in page and "run of others" in page
 
 
+def test_dashboard_shows_the_best_results_of_a_run_of_many_models(client: Client, user: User) -> None:
+    run = stored_run(published().environments.get().version, [f"model-{i}" for i in range(12)], name="many")
+    for i in range(12):
+        stored_outcomes(run, "p" * (i // 3) + "f" * (4 - i // 3), model=f"model-{i}")
+    page = client.get("/").content.decode()
+    assert page.count(">many</a>") == 1 and "model-11" in page and "model-0<" not in page
+    assert f'<a href="/runs/{run.pk}/">4 more</a>' in page
+
+
 def test_dashboard_shows_changes_since_the_previous_result(client: Client, user: User) -> None:
     first = published()
     stored_outcomes(first, "ppff")
@@ -118,6 +127,7 @@ def test_created_token_is_shown_once_works_and_can_be_revoked(client: Client, us
     assert (token.name, token.scopes, token.state) == ("laptop", ["read"], "active")
     again = client.get("/account/").content.decode()
     assert key not in again and token.prefix in again and "laptop" in again
+    assert [f'data-label="{label}"' in again for label in ("created", "expires", "last used")] == [True] * 3
     stranger = Client(headers={"Authorization": f"Token {key}"})
     assert stranger.get("/api/v1/environments/").status_code == 200
     assert client.post("/account/", {"revoke": token.prefix}).status_code == 302

@@ -1,6 +1,7 @@
 """The web server as `manage.py serve` starts it."""
 
 import http.client
+import json
 import subprocess
 import sys
 import time
@@ -11,7 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
+from llmeval_site.celery import app
+from llmeval_site.management.commands import serve
 from tests.site.server.web_server import environment_of, free_port, web_server
 
 
@@ -63,6 +67,22 @@ def test_second_web_server_at_the_same_port_stops_with_a_message() -> None:
         second = subprocess.run(_command(f"127.0.0.1:{port}"), capture_output=True, text=True, cwd=settings.BASE_DIR)
     assert second.returncode == 1
     assert second.stderr == f"The web server cannot listen at 127.0.0.1:{port}: Address already in use.\n"
+
+
+def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) -> None:
+    options = {"control_folder": str(tmp_path)}
+    with override_settings(CELERY_BROKER_TRANSPORT_OPTIONS=options):
+        serve._create_exchange()
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text()) == []
+    with app.connection_for_write("filesystem://", transport_options=options) as connection:
+        for name in ("runs", "gates"):
+            app.control.mailbox.Node(name, channel=connection.default_channel).listen()
+        assert list(tmp_path.iterdir()) == [file]
+        bound = connection.default_channel.get_table(app.control.mailbox.exchange.name)
+    with override_settings(CELERY_BROKER_TRANSPORT_OPTIONS=options):
+        serve._create_exchange()
+    assert len(bound) == len(json.loads(file.read_text())) == 2
 
 
 @contextmanager
