@@ -68,6 +68,9 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "aexit": lambda manager: run_coroutine(type(manager).__aexit__(manager, None, None, None)),
 }
 
+RESUMES = frozenset({"enter", "exit", "next", *AWAITED})
+"""Operations that continue the code of an earlier call, which may change the arguments of that call."""
+
 SPECIALS = frozenset((*FUNCTIONS, "call", "class_getitem")) - {"getattr", "setattr", "delattr", "isinstance"}
 """Special methods, without underscores, that are reported to the other process if a class has them."""
 

@@ -129,25 +129,28 @@ def _contains(self: Proxy, wanted: object) -> bool:
 
 
 def _exit(self: Proxy, kind: object, error: object, trace: TracebackType | None) -> bool:
-    """Let the code suppress only exceptions that statements of the block itself raise, so that no assert is skipped."""
+    """Let the code suppress only exceptions that statements of the block itself raise, so that no assert is skipped.
+
+    Only objects that the tests made may do that. Others see these exceptions.
+    """
     if kind is None:
         apply(self, "exit")
         return False
     state = state_of(self)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    is_intended = (
+    is_of_block = (
         trace is not None
         and trace.tb_frame.f_code.co_filename == "<tests>"
         and trace.tb_lineno in state.peer.raise_lines
-        and state.trust == trust_levels.MADE
         and isinstance(error, Exception)
         and not isinstance(error, AssertionError)
     )
-    if not is_intended:
+    if not is_of_block:
         kind, error = Exception, Exception()  # the text of the real one may show the expected value
     if not apply(self, "exit", kind, error):
         return False
+    is_intended = is_of_block and state.trust == trust_levels.MADE
     if not is_intended:
         state.peer.note("a context manager of the code swallows an exception of the tests")
     return is_intended

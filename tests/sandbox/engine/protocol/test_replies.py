@@ -140,7 +140,7 @@ def test_only_passed_containers_are_changed_by_a_reply(changed: Any, held: list[
     reply = {"n": 1, "value": None, "changed": changed}
     peer = Peer(Wire(frames.to_run(frames.PEER, codec.dumps(reply))), {}, [])
     given: list[int] = [1]
-    nodes = [peer.encode(given), peer.encode(test_only_passed_containers_are_changed_by_a_reply)]
+    nodes = [peer.values.encode(given), peer.values.encode(test_only_passed_containers_are_changed_by_a_reply)]
     if held is None:
         with pytest.raises(Tampered):
             peer.ask("call", (given, None), on=1, args=[{"#": 0}], kwargs={}, nodes=nodes)
