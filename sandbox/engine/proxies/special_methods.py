@@ -1,11 +1,11 @@
 """Special methods of proxies, and classes of proxies with exactly the special methods of their object."""
 
 import builtins
+import types
 from collections.abc import Callable, Generator, Iterable
-from types import TracebackType
 from typing import cast
 
-from ..protocol.operations import ASKED, BINARY, IN_PLACE, UNARY
+from ..protocol.operations import ASKED, BINARY, IN_PLACE, UNARY, specials_in
 from . import trust_levels
 from .proxy import Proxy, ProxyState, apply, itself_if_same, plain_value, state_of
 
@@ -128,7 +128,7 @@ def _contains(self: Proxy, wanted: object) -> bool:
     return any(item is wanted or item == wanted for item in cast(Iterable[object], self))
 
 
-def _exit(self: Proxy, kind: object, error: object, trace: TracebackType | None) -> bool:
+def _exit(self: Proxy, kind: object, error: object, trace: types.TracebackType | None) -> bool:
     """Let the code suppress only exceptions that statements of the block itself raise, so that no assert is skipped.
 
     Only objects that the tests made may do that. Others see these exceptions.
@@ -197,6 +197,7 @@ _COMPARISONS: dict[str, Method] = {
     **{name: compares(name, NotImplemented) for name in ("lt", "le", "gt", "ge")},
 }
 _IN_EVERY_PROXY = frozenset({*_COMPARISONS, "str", "repr", "call", "copy", "deepcopy"})
+_GENERATORS: dict[str, type] = {kind.__name__: kind for kind in (types.GeneratorType, types.AsyncGeneratorType)}
 _classes: dict[tuple[str, frozenset[str], str], type[Proxy]] = {}
 
 
@@ -205,11 +206,11 @@ def make_proxy(state: ProxyState) -> Proxy:
     key = state.class_name, state.specials, state.base
     made = _classes.get(key)
     if made is None:
-        made = _classes[key] = type(state.class_name, (Proxy,), _namespace(state.specials, state.base))
+        made = _classes[key] = type(state.class_name, (Proxy,), _namespace(*key))
     return made(state)
 
 
-def _namespace(specials: frozenset[str], base: str) -> dict[str, object]:
+def _namespace(class_name: str, specials: frozenset[str], base: str) -> dict[str, object]:
     namespace: dict[str, object] = {f"__{name}__": method for name, method in _COMPARISONS.items()}
     namespace |= {"__str__": asks("str"), "__repr__": asks("repr"), "__hash__": _hash}
     namespace |= {f"__{n}__": METHODS[n] for n in sorted(specials) if n in METHODS and n not in _IN_EVERY_PROXY}
@@ -222,6 +223,10 @@ def _namespace(specials: frozenset[str], base: str) -> dict[str, object]:
         namespace["__hash__"] = None
     if base:
         namespace |= _methods_of_base(specials, base)
+    generator = _GENERATORS.get(class_name)
+    if generator is not None and specials == frozenset(specials_in([vars(generator)])):
+        # For `isinstance`. The code chooses the name, but an object with only these methods does what a generator does.
+        namespace["__class__"] = property(lambda self: generator)
     return namespace
 
 
