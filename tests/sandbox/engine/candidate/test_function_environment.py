@@ -15,8 +15,8 @@ JUDGED = "def check(candidate):\n    for n in (1, 2):\n        assert candidate(
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
 def test_exit_in_a_function_ends_as_sys_exit_does(name: str, tests: str, trust: str, pool: Pool) -> None:
     jobs = [
-        FunctionJob(f"import sys\ndef f(n):\n    {call}\n", "f", tests, trust=trust)  # type: ignore[arg-type]
-        for call in (f"{name}()", "sys.exit(None)")
+        FunctionJob(f"def f(n):\n    {call}\n", "f", tests, trust=trust)  # type: ignore[arg-type]
+        for call in (f"{name}()", "raise SystemExit(None)")
     ]
 
     outcome, expected = [pool.run(job) for job in jobs]
