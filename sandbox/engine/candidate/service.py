@@ -13,7 +13,7 @@ from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel
 from ..protocol.error_reports import describe
 from ..protocol.graph import Builder, Flattener, is_simple, keeps_arguments
-from ..protocol.operations import FUNCTIONS
+from ..protocol.operations import ENDING, FUNCTIONS
 from ..protocol.values import (
     adds_nothing,
     attributes_of,
@@ -281,38 +281,38 @@ class Service:
 
     def apply(self, request: JudgeRequest, objects: list[object]) -> Reply:
         """Apply an operation to an object, such as len or getattr."""
+        if "nodes" in request:
+            return self._resume(request, objects)
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
         name, target = request["name"], self._target(request)
-        if "nodes" in request:
-            return self._resume(request, target, args, objects)
         try:
             if name == "plain":
                 return self._encode(plain_value(target))
             result = FUNCTIONS[name](target, *args)
         except StopIteration as stop:
-            if name == "next":
+            if name in ENDING:
                 return {"stop": True if stop.value is None else self._encode(stop.value)}
             raise
         except StopAsyncIteration:
-            if name == "anext":
+            if name in ENDING:
                 return {"stop": True}
             raise
         if name in ("iter", "reversed", "aiter"):  # an iterator stays in this process, even one that could be encoded
             return {"value": self._as_handle(result)}
         return self._encode(result)
 
-    def _resume(self, request: JudgeRequest, target: object, args: list[object], objects: list[object]) -> Reply:
+    def _resume(self, request: JudgeRequest, objects: list[object]) -> Reply:
         """Apply an operation that may change the arguments of the call that returned the object."""
-        name, handle, nodes = request["name"], request["on"], request["nodes"]
+        name, handle, nodes, target = request["name"], request["on"], request["nodes"], self._target(request)
         builder = Builder(self.restore, self._shared, self._kept.pop(handle, [])[: request["known"]])
         builder.add(nodes[request["known"] :])
         for number in request["written"]:
             builder.fill(number, nodes[number])
         objects += builder.objects
         try:
-            result = FUNCTIONS[name](target, *args)
+            result = FUNCTIONS[name](target, *map(builder.child, request["args"]))
         except (StopIteration, StopAsyncIteration) as stop:
-            if name not in ("next", "anext"):
+            if name not in ENDING:
                 raise
             value = stop.value if isinstance(stop, StopIteration) else None
             ended: Reply = {"stop": True if value is None else self._encode(value)}
@@ -323,8 +323,7 @@ class Service:
             objects = flat.objects
         else:
             answer = self._encode(result) | self._changed_arguments(request, objects)
-        if name not in ("exit", "aexit", "await"):
-            self._kept[handle] = objects
+        self._kept[handle] = objects
         return answer
 
     def use(self, number: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:

@@ -136,7 +136,12 @@ def keeps_arguments(specials: Collection[str], nodes: list[object]) -> bool:
     if not nodes or RESUMES.isdisjoint(specials):
         return False
     is_iterator = "next" in specials or "anext" in specials
-    return not is_iterator or len(codec.dumps(nodes)) <= _SMALL
+    return not is_iterator or are_small(nodes)
+
+
+def are_small(nodes: list[object]) -> bool:
+    """Return whether nodes may be compared at each item of an iterator."""
+    return len(codec.dumps(nodes)) <= _SMALL
 
 
 class Builder:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypedDict, TypeGuard
 
 from . import codec
-from .operations import BINARY, COMPARISONS, FUNCTIONS, IN_PLACE, UNARY
+from .operations import BINARY, COMPARISONS, ENDING, FUNCTIONS, IN_PLACE, UNARY
 from .values import BASES as _BASES
 
 BASES = frozenset(base.__name__ for base in _BASES)
@@ -202,7 +202,8 @@ OPERATIONS: dict[str, Operation] = {
     "iter": Operation(is_handle),
     "reversed": Operation(is_handle),
     "aiter": Operation(is_handle),
-    "next": Operation(kinds=_USUAL | {"stop"}, changes=True),
+    **dict.fromkeys(ENDING, Operation(kinds=_USUAL | {"stop"}, changes=True)),
+    "close": Operation(changes=True),
     "enter": Operation(kinds=_USUAL | {"same"}, changes=True),
     "exit": Operation(is_truth, changes=True),
     "contains": Operation(is_truth),
@@ -215,8 +216,7 @@ OPERATIONS: dict[str, Operation] = {
     "plain": Operation(),
     **dict.fromkeys(("round", "trunc", "floor", "ceil"), Operation()),
     **dict.fromkeys(("await", "aenter"), Operation(kinds=_USUAL | {"same"}, changes=True)),
-    "aexit": Operation(changes=True),
-    "anext": Operation(kinds=_USUAL | {"stop"}, changes=True),
+    "aexit": Operation(is_truth, changes=True),
     # Comparisons and arithmetic: a class may return anything.
     **dict.fromkeys((*COMPARISONS, *BINARY, *(f"r{name}" for name in BINARY), *UNARY, *IN_PLACE), Operation()),
 }

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel, Closed
-from ..protocol.graph import Flattener, keeps_arguments
-from ..protocol.operations import BINARY, RESUMES
+from ..protocol.graph import Flattener, are_small, keeps_arguments
+from ..protocol.operations import BINARY, ENDING, RESUMES
 from . import passed_objects, trust_levels
 from .consistency import CHANGES, ReplyHistory
 from .conversion import ValueConverter
@@ -19,7 +19,7 @@ _OPAQUE = b'{"o":'  # the start of an encoded opaque value; inside a text the qu
 _UNREADABLE = (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
-_CONTINUES = frozenset({"enter", "aenter", "next", "anext"})  # operations after which the code still continues
+_CONTINUES = frozenset({"enter", "aenter", *ENDING})  # operations after which the code may continue
 
 
 class _Kept(NamedTuple):
@@ -60,7 +60,7 @@ class Peer:
         self.too_large: TooLarge | None = None  # the last result that was too large
         self._kept: dict[int, _Kept] = {}  # by the handle of an object that may change them
         self.unsupported = ""  # the first operation whose result differs from that in the code's process
-        self.inconsistent = ""  # how an object replied differently to the same question
+        self.undecidable = ""  # why tests cannot be decided here even if they pass
         self.answered = 0  # requests answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
@@ -102,6 +102,11 @@ class Peer:
         """Record the first operation of the tests that needs the process of the code."""
         self.unsupported = self.unsupported or reason
 
+    def forbid(self, reason: str) -> None:
+        """Record what makes even a pass of the tests meaningless."""
+        self.undecidable = reason
+        self.note(reason)
+
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def call(
@@ -137,13 +142,15 @@ class Peer:
         If it continues the code of a call, such as that of a generator, both processes see what the other one has
         changed in the arguments of the call.
         """
-        request: dict[str, object] = {"name": name, "on": handle, "args": [self.values.encode(arg) for arg in args]}
+        request: dict[str, object] = {"name": name, "on": handle}
         kept = self._kept.get(handle) if name in RESUMES else None
-        if name in ("enter", "aenter"):
-            kept = kept or _Kept([], [])  # what the code gives to the block changes, too
+        if name in ("enter", "aenter", "send"):
+            kept = kept or _Kept([], [])  # what the block or the generator is given changes, too
         if kept is None:
+            request["args"] = [self.values.encode(arg) for arg in args]
             return self.ask("apply", (), trusted=trusted, grants=grants, watched=watched, **request)
         flat = Flattener(self.values.export, self.values.shared, kept.objects)
+        request["args"] = [flat.child(arg) for arg in args]
         nodes = flat.nodes()
         before = kept.nodes
         request["written"] = [i for i in range(len(before)) if codec.dumps(nodes[i]) != codec.dumps(before[i])]
@@ -281,10 +288,11 @@ class Peer:
             if not keeps_arguments(specials, codec.of_type(list, request["nodes"])):
                 return
         nodes = Flattener(self.values.export, self.values.shared, objects).nodes()[: len(objects)]
-        self._kept[handle] = _Kept(objects, nodes)
+        if request.get("name") not in ENDING or are_small(nodes):
+            self._kept[handle] = _Kept(objects, nodes)
 
     def _compare(self, operation: str, request: dict[str, object], kind: str, content: object, watched: bool) -> None:
-        """Compare a reply with earlier replies to the same question. A difference is described in `inconsistent`."""
+        """Compare a reply with earlier replies to the same question. A difference is described in `undecidable`."""
         if operation == "call":
             self._history.forget()
             return
@@ -299,11 +307,10 @@ class Peer:
         assert isinstance(on, int) and isinstance(args, list)
         if not self._history.is_consistent(on, name, args, kind, content):
             asked = f"getattr {args[0]}" if name == "getattr" else name
-            self.inconsistent = (
+            self.forbid(
                 f"an object of the code replies differently to the same question ({asked}), and the tests did not call "
                 "the code in between"
             )
-            self.note(self.inconsistent)
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ class CandidateConnection(Protocol):
 
     def note(self, reason: str) -> None: ...
 
+    def forbid(self, reason: str) -> None: ...
+
 
 @dataclass(slots=True)
 class ProxyState:

@@ -111,6 +111,7 @@ _SHARED_STATE = frozenset(
     "patch monkeypatch capsys capfd caplog tmp_path redirect_stdout redirect_stderr redirect_stdin stdout stderr stdin "
     "assertLogs assertWarns catch_warnings warns chdir environ tempfile NamedTemporaryFile TemporaryDirectory seed "
     "setrecursionlimit getrecursionlimit setattr delattr open modules gc weakref getsource signature settrace "
+    "iscoroutinefunction isgeneratorfunction isasyncgenfunction "
     "create_autospec autospec spy tracemalloc active_count enumerate_threads current_thread getsizeof".split()
 )
 

@@ -81,6 +81,27 @@ def f(log):
         yield i
     log.append("end")
 """
+SENT = """
+def f(log):
+    try:
+        given = yield
+        given.sort()
+        log.append(given)
+        try:
+            yield len(given)
+        except ValueError as error:
+            log.append("thrown")
+            yield str(error)
+    finally:
+        log.append("closed")
+"""
+ENDING = """
+def f():
+    try:
+        return (yield 1)
+    except ValueError:
+        return "thrown"
+"""
 
 PASSING = {
     "inside and after the block": (
@@ -187,6 +208,31 @@ PASSING = {
         asyncio.run(main())
         """,
     ),
+    "send, throw and close of a generator": (
+        SENT,
+        """
+        log, sent = [], [3, 1]
+        items = candidate(log)
+        assert next(items) is None
+        assert items.send(sent) == 2 and sent == [1, 3] and log == [[1, 3]] and log[0] is sent
+        assert items.throw(ValueError("of the tests")) == "of the tests" and log[1:] == ["thrown"]
+        items.close()
+        assert log[2:] == ["closed"]
+        """,
+    ),
+    "a generator that send and throw end": (
+        ENDING,
+        """
+        for end in (lambda items: items.send(5), lambda items: items.throw(ValueError)):
+            items = candidate()
+            next(items)
+            try:
+                end(items)
+                assert False
+            except StopIteration as stop:
+                assert stop.value in (5, "thrown")
+        """,
+    ),
     "a generator": (
         GENERATOR,
         """
@@ -239,13 +285,58 @@ def test_exception_of_an_assert_is_not_shown_to_the_code(pool: Pool) -> None:
     assert run(pool, code, tests).status is Status.PASSED
 
 
-def test_object_that_swallows_an_exception_which_it_did_not_cause_decides_nothing(pool: Pool) -> None:
-    code = "class Quiet:\n    def __enter__(self): return self\n    def __exit__(self, *error): return True\n"
-    code += "def f(x): return Quiet()\n"
+SWALLOWING = {
+    "with": """
+from contextlib import contextmanager
+@contextmanager
+def f(x):
+    try:
+        yield x
+    except BaseException:
+        pass
+""",
+    "async with": """
+from contextlib import asynccontextmanager
+@asynccontextmanager
+async def f(x):
+    try:
+        yield x
+    except BaseException:
+        pass
+""",
+}
 
-    outcome = run(pool, code, "with candidate(1):\n    raise ValueError\nassert candidate(1) is not None")
 
-    assert outcome.status is Status.UNSUPPORTED
+@pytest.mark.parametrize("statement", ["raise ValueError", "assert given == 2", "1 / 0"])
+@pytest.mark.parametrize("block", SWALLOWING)
+def test_exception_that_the_code_swallows_makes_no_pass(block: str, statement: str, pool: Pool) -> None:
+    tests = f"""
+        import asyncio
+        async def main():
+            {block} candidate(1) as given:
+                {statement}
+        caught = False
+        try:
+            asyncio.run(main())
+        except Exception:
+            caught = True
+        assert caught
+    """
+    assert run(pool, SWALLOWING[block], tests).status is Status.UNSUPPORTED
+
+
+@pytest.mark.parametrize("block", SWALLOWING)
+def test_code_that_may_not_see_an_exception_does_not_fail(block: str, pool: Pool) -> None:
+    code = SWALLOWING[block].replace("BaseException", "ZeroDivisionError")
+    tests = f"""
+        import asyncio
+        async def main():
+            {block} candidate(1):
+                1 / 0
+            return 5
+        assert asyncio.run(main()) == 5
+    """
+    assert run(pool, code, tests).status is Status.UNSUPPORTED
 
 
 def test_many_iterations_over_a_large_argument_stay_fast(pool: Pool) -> None:

@@ -347,3 +347,8 @@ def test_generator_has_its_type(pool: Pool) -> None:
 )
 def test_object_that_is_no_generator_has_not_its_type(code: str, pool: Pool) -> None:
     assert run(pool, code, GENERATOR_TYPES).status is Status.ASSERTION
+
+
+def test_kind_of_function_is_not_decided_apart_from_the_code(pool: Pool) -> None:
+    tests = "import inspect\ndef check(candidate):\n    assert inspect.iscoroutinefunction(candidate)"
+    assert run(pool, "async def f(n): return n", tests).status is Status.UNSUPPORTED
