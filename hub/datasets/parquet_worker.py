@@ -166,7 +166,7 @@ def preload() -> None:
     out = io.BytesIO()
     pq.write_table(table, out)
     out.seek(0)
-    for _ in read(out, {"data_bytes": 1 << 20, "row_bytes": 1 << 20, "rows": 1}):
+    for _ in read(out, {"data_bytes": 1 << 20, "row_bytes": 1 << 20, "rows": 1, "cpu_s": 60}):
         pass
 
 

@@ -228,7 +228,7 @@ class Peer:
                 continue
             self.answered += 1
             if isinstance(nodes, list):
-                self._keep(request, kind, reply[kind], objects)
+                self._keep(request, reply, kind, objects)
             self._compare(operation, request, kind, reply[kind], watched)
             if self._failed_assert is not None:  # even if the code caught it
                 failed, self._failed_assert = self._failed_assert, None
@@ -268,12 +268,12 @@ class Peer:
             return value, None, builder.objects
         return None, TooLarge(content) if kind == "large" else Missing(content), builder.objects
 
-    def _keep(self, request: dict[str, object], kind: str, content: object, objects: list[object]) -> None:
+    def _keep(self, request: dict[str, object], reply: dict[str, object], kind: str, objects: list[object]) -> None:
         """Keep the arguments of a call, if operations on the object that it returned may change them.
 
         objects  the containers of the request and of the reply, by number
         """
-        handle = codec.of_type(int, request["on"])
+        handle, content, sent = codec.of_type(int, request["on"]), reply[kind], codec.of_type(list, request["nodes"])
         if "known" in request:
             self._kept.pop(handle, None)
             if kind not in ("value", "same") or request["name"] not in _CONTINUES:
@@ -285,9 +285,11 @@ class Peer:
             if not replies.is_handle_content(found):
                 return
             handle, _, _, specials, _ = found
-            if not keeps_arguments(specials, codec.of_type(list, request["nodes"])):
+            if not keeps_arguments(specials, sent):
                 return
-        nodes = Flattener(self.values.export, self.values.shared, objects).nodes()[: len(objects)]
+        nodes = sent
+        if "changed" in reply or len(objects) > len(sent):
+            nodes = Flattener(self.values.export, self.values.shared, objects).nodes()[: len(objects)]
         if request.get("name") not in ENDING or are_small(nodes):
             self._kept[handle] = _Kept(objects, nodes)
 
