@@ -98,7 +98,7 @@ def _help_another_worker(owner: str) -> bool:
         log("this worker cannot execute shards of run %s: %s", run.pk, error, extra={"run_id": run.pk})
         with suppress(*DATABASE_ERRORS):
             release_shards(run.pk, owner)
-            end_owner(owner)
+        end_owner(owner)
     return True
 
 
@@ -147,6 +147,7 @@ def _execute(run: Run, owner: str) -> None:
         if find_fault(error) is not None:
             # It could not even be returned to the queue. Another worker takes it over when its lease has lapsed.
             logger.warning("run %s waits until its lease lapses: %s", run.pk, error, extra=extra)
+            end_owner(owner)  # `release_lease` leaves the lock file open, since the run keeps its lease
             return
         logger.exception("run %s failed", run.pk, extra=extra)
         fail_run(run=run, message=f"{type(error).__name__}: {error}", owner=owner)

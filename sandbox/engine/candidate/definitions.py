@@ -1,6 +1,7 @@
 """Definition of code from its source, and look-up of names in it."""
 
 import importlib
+import linecache
 import sys
 import types
 from collections.abc import Callable
@@ -30,8 +31,11 @@ def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleTy
 
     prelude  classes of the prompt, which the code may use without repeating them
     """
-    program = compile_source(code, f"<{module}>")
+    filename = f"<{module}>"
+    program = compile_source(code, filename)
     namespace = types.ModuleType(module)
+    namespace.__file__ = filename  # `inspect` looks up the source of classes and functions by these
+    linecache.cache[filename] = len(code), None, [f"{line}\n" for line in code.split("\n")], filename
     sys.modules[module] = namespace  # dataclasses and typing look up the module of a class
     if prelude:
         try:

@@ -2,9 +2,9 @@
 
 import atexit
 import builtins
+import errno
 import gc
 import os
-import site
 import sys
 import types
 import weakref
@@ -20,26 +20,48 @@ _exit = os._exit  # before code can replace it
 
 
 def set_stdin(text: bytes, path: str | None = None) -> None:
-    """Make descriptor 0 a file that contains `text`.
+    """Make descriptor 0 a file that contains `text`. Raises OSError if the file cannot be created or written.
 
-    path  a file for a copy, if /dev/stdin leads to it and not to descriptor 0
+    path  the file that /dev/stdin leads to, if it does not lead to descriptor 0
     """
+    try:
+        fd = None if path is None else _store(text, path)
+        if fd is None:
+            fd = _store_without_name(text)
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.dup2(fd, 0)
+        os.close(fd)
+    except OSError as error:
+        raise OSError(f"the standard input of the program cannot be stored: {error}") from error
+
+
+def _store(text: bytes, path: str) -> int | None:
+    """Return a descriptor of a new file at `path`; None if the text is longer than the files of the run may be."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        _write(fd, text)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.close(fd)
+        os.unlink(path)
+        return None
+    return fd
+
+
+def _store_without_name(text: bytes) -> int:
     try:
         fd = os.memfd_create("stdin")
     except (AttributeError, OSError):
         fd = os.open(".stdin", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.unlink(".stdin")
-    with os.fdopen(os.dup(fd), "wb") as file:
+    _write(fd, text)
+    return fd
+
+
+def _write(fd: int, text: bytes) -> None:
+    with os.fdopen(fd, "wb", closefd=False) as file:
         file.write(text)
-    os.lseek(fd, 0, os.SEEK_SET)
-    os.dup2(fd, 0)
-    os.close(fd)
-    if path is not None:
-        try:
-            with open(path, "xb") as file:
-                file.write(text)
-        except OSError:
-            os.unlink(path)  # more text than the run may have files
 
 
 class ProgramInput(TypedDict):
@@ -53,8 +75,6 @@ def run(job: ProgramInput, channel: Channel) -> NoReturn:
     """Run `code` with `argv`, and raise SystemExit. Reports {"raised"} or {"syntax"} if the program fails."""
     gc.freeze()  # so that collections, here and in the code, leave the objects alone that are shared with the zygote
     sys.argv = [_FILE, *job["argv"]]
-    for define_names in (site.setquit, site.setcopyright, site.sethelper):  # the engine starts without `site`
-        define_names()
     _write_file(job["code"])
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=_FILE, __builtins__=builtins)

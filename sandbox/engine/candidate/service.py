@@ -12,8 +12,8 @@ from typing import TypedDict, cast
 from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel
 from ..protocol.error_reports import describe
-from ..protocol.graph import Builder, Flattener, is_simple
-from ..protocol.operations import FUNCTIONS
+from ..protocol.graph import Builder, Flattener, is_simple, keeps_arguments
+from ..protocol.operations import ENDING, FUNCTIONS
 from ..protocol.values import (
     adds_nothing,
     attributes_of,
@@ -39,7 +39,10 @@ class JudgeRequest(TypedDict, total=False):
     name          of what to get, or of the operation to apply
     on            handle of the object
     args, kwargs  encoded arguments
-    nodes         of a call: containers that the arguments refer to
+    nodes         of a call: containers that the arguments refer to. Of an operation that continues the code of a call:
+                  the arguments of that call, and what its code has given to a `with` block
+    known         how many of these nodes this process has already
+    written       numbers of the nodes that the tests have changed
     """
 
     op: str
@@ -49,6 +52,8 @@ class JudgeRequest(TypedDict, total=False):
     args: list[object]
     kwargs: dict[str, object]
     nodes: list[object]
+    known: int
+    written: list[int]
 
 
 Reply = dict[str, object]
@@ -67,6 +72,7 @@ class Service:
         self._max_result = max_result
         self._objects: dict[int, object] = {}
         self._handles: dict[int, int] = {}  # id(object) -> handle; `_objects` keeps the object alive
+        self._kept: dict[int, list[object]] = {}  # handle -> arguments of the call that returned it
         self._judge_objects: dict[int, object] = {}
         self._exception_classes: list[type[BaseException]] = []  # of the tests, the latest first
 
@@ -83,7 +89,7 @@ class Service:
         try:
             answer = OPERATIONS[request["op"]](self, request, objects)
         except BaseException as error:
-            answer = {"error": self._describe(error)} | self._changed_before_error(request, objects)
+            answer = {"error": self._describe(error)} | self._changed_arguments(request, objects)
         answer["n"] = request["n"]
         data = codec.dumps(answer)
         if len(data) > self._max_result:
@@ -230,18 +236,30 @@ class Service:
         result = as_callable(self._target(request))(*args, **kwargs)
         if not before:
             return self._encode(result)
+        flat = Flattener(self.export, self._shared, objects)
+        answer = self._answer_of_call(result, before, flat)
+        handle = self._handles.get(id(result))
+        if handle is not None and keeps_arguments(specials_of(result, base_of(type(result))), before):
+            self._kept[handle] = flat.objects
+        return answer
+
+    def _answer_of_call(self, result: object, before: list[object], flat: Flattener, numbered: bool = False) -> Reply:
+        """Return the reply with a result and the arguments that changed.
+
+        numbered  whether each container in the result gets a number, because the tests may change it
+        """
         try:
-            return self._answer_of_call(result, before, builder.objects)
+            return self._numbered_answer(result, before, flat, numbered)
         except MemoryError:
             raise
         except Exception:
             return {"value": {"o": "object"}}
 
-    def _answer_of_call(self, result: object, before: list[object], objects: list[object]) -> Reply:
-        flat = Flattener(self.export, self._shared, objects)
+    def _numbered_answer(self, result: object, before: list[object], flat: Flattener, numbered: bool) -> Reply:
+        objects = list(flat.objects)
         changed = _changed(flat, before)
-        numbers = {id(value): i for i, value in enumerate(objects)}
-        if len(flat.objects) == len(objects) and is_simple(result, self._shared, frozenset(numbers)):
+        numbers = frozenset(map(id, objects))
+        if not numbered and len(flat.objects) == len(objects) and is_simple(result, self._shared, numbers):
             answer: Reply = {"value": codec.encode(result, self.export)}
         else:
             root = flat.child(result)
@@ -251,8 +269,8 @@ class Service:
                 answer = {"same": root["#"]}
         return answer | ({"changed": changed} if changed else {})
 
-    def _changed_before_error(self, request: JudgeRequest, objects: list[object]) -> Reply:
-        """Return the arguments that a call changed before it raised."""
+    def _changed_arguments(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Return the arguments that a call changed, if the result of the call gets no numbers."""
         if not objects:
             return {}
         try:
@@ -263,6 +281,8 @@ class Service:
 
     def apply(self, request: JudgeRequest, objects: list[object]) -> Reply:
         """Apply an operation to an object, such as len or getattr."""
+        if "nodes" in request:
+            return self._resume(request, objects)
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
         name, target = request["name"], self._target(request)
         try:
@@ -270,16 +290,41 @@ class Service:
                 return self._encode(plain_value(target))
             result = FUNCTIONS[name](target, *args)
         except StopIteration as stop:
-            if name == "next":
+            if name in ENDING:
                 return {"stop": True if stop.value is None else self._encode(stop.value)}
             raise
         except StopAsyncIteration:
-            if name == "anext":
+            if name in ENDING:
                 return {"stop": True}
             raise
         if name in ("iter", "reversed", "aiter"):  # an iterator stays in this process, even one that could be encoded
             return {"value": self._as_handle(result)}
         return self._encode(result)
+
+    def _resume(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Apply an operation that may change the arguments of the call that returned the object."""
+        name, handle, nodes, target = request["name"], request["on"], request["nodes"], self._target(request)
+        builder = Builder(self.restore, self._shared, self._kept.pop(handle, [])[: request["known"]])
+        builder.add(nodes[request["known"] :])
+        for number in request["written"]:
+            builder.fill(number, nodes[number])
+        objects += builder.objects
+        try:
+            result = FUNCTIONS[name](target, *map(builder.child, request["args"]))
+        except (StopIteration, StopAsyncIteration) as stop:
+            if name not in ENDING:
+                raise
+            value = stop.value if isinstance(stop, StopIteration) else None
+            ended: Reply = {"stop": True if value is None else self._encode(value)}
+            return ended | self._changed_arguments(request, objects)
+        if name in ("enter", "aenter", "await"):
+            flat = Flattener(self.export, self._shared, objects)
+            answer = self._answer_of_call(result, nodes, flat, numbered=True)
+            objects = flat.objects
+        else:
+            answer = self._encode(result) | self._changed_arguments(request, objects)
+        self._kept[handle] = objects
+        return answer
 
     def use(self, number: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """Ask the judge to apply an operation to one of its objects, and return the result."""

@@ -6,11 +6,12 @@ change, such as a deque, are nodes with the codec's encoding of all their items.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import SimpleNamespace
 from typing import TypeVar, cast
 
 from . import codec
+from .operations import RESUMES
 from .values import Classes, attributes_of, blank, fill
 
 T = TypeVar("T")
@@ -119,6 +120,28 @@ def is_simple(value: object, classes: Classes, known: frozenset[int] = frozenset
             return True
         level = below
     return False
+
+
+_SMALL = 4096
+
+
+def keeps_arguments(specials: Collection[str], nodes: list[object]) -> bool:
+    """Return whether an object that a call returned may change the arguments of the call later on.
+
+    The items of an iterator are requested one by one, so only arguments that are small are compared each time.
+
+    specials  the special methods of the object
+    nodes     the encoded arguments
+    """
+    if not nodes or RESUMES.isdisjoint(specials):
+        return False
+    is_iterator = "next" in specials or "anext" in specials
+    return not is_iterator or are_small(nodes)
+
+
+def are_small(nodes: list[object]) -> bool:
+    """Return whether nodes may be compared at each item of an iterator."""
+    return len(codec.dumps(nodes)) <= _SMALL
 
 
 class Builder:

@@ -38,6 +38,11 @@ def _exit(manager: object, kind: object = None, error: object = None, trace: obj
     return bool(leave(manager, kind, error, None))
 
 
+def _aexit(manager: object, kind: object = None, error: object = None) -> bool:
+    leave = getattr(type(manager), "__aexit__")  # noqa: B009
+    return bool(run_coroutine(leave(manager, kind, error, None)))
+
+
 BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
 UNARY = "neg pos abs invert".split()
 COMPARISONS = "eq ne lt le gt ge".split()
@@ -47,6 +52,7 @@ ASKED = (
     "ceil reversed copy deepcopy aiter"
 ).split()
 AWAITED = "anext aenter aexit await".split()
+OF_GENERATORS = "send throw close".split()
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(operator, name) for name in (*COMPARISONS, *UNARY, *IN_PLACE)},
@@ -60,15 +66,27 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(math, name) for name in ("trunc", "floor", "ceil")},
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
+    "send": lambda generator, value: generator.send(value),
+    "throw": lambda generator, *error: generator.throw(*error),
+    "close": lambda generator: generator.close(),
     "enter": lambda manager: type(manager).__enter__(manager),
     "exit": _exit,
     "await": run_coroutine,
     "anext": lambda iterator: run_coroutine(type(iterator).__anext__(iterator)),
     "aenter": lambda manager: run_coroutine(type(manager).__aenter__(manager)),
-    "aexit": lambda manager: run_coroutine(type(manager).__aexit__(manager, None, None, None)),
+    "aexit": _aexit,
 }
 
-SPECIALS = frozenset((*FUNCTIONS, "call", "class_getitem")) - {"getattr", "setattr", "delattr", "isinstance"}
+RESUMES = frozenset({"enter", "exit", "next", *AWAITED, *OF_GENERATORS})
+"""Operations that continue the code of an earlier call, which may change the arguments of that call."""
+
+ENDING = frozenset({"next", "send", "throw", "anext"})
+"""Operations of an iterator that may end it."""
+
+SPECIALS = frozenset((*FUNCTIONS, "call", "class_getitem")) - {
+    *("getattr", "setattr", "delattr", "isinstance"),
+    *OF_GENERATORS,
+}
 """Special methods, without underscores, that are reported to the other process if a class has them."""
 
 

@@ -7,7 +7,8 @@ A reply is a JSON object with the number `n` of its question and one kind of con
     error    the exception that the code raised     large    the size of a result over the limit
 
 The arguments of a call are numbered nodes (see `graph`). With `value`, `same` or `error` a call may also send
-`changed`: number of a node -> its new encoding. Instead of a reply the candidate may send {"callback", "name", "args",
+`changed`: number of a node -> its new encoding. So may operations that continue the code of a call (`RESUMES`), also
+with `stop`. Instead of a reply the candidate may send {"callback", "name", "args",
 "kwargs"}, to use an object or function that was passed to it; the reply follows later.
 
 The conformance rows and the fuzz tests are generated from `OPERATIONS`. A new operation needs a row here.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypedDict, TypeGuard
 
 from . import codec
-from .operations import AWAITED, BINARY, COMPARISONS, FUNCTIONS, IN_PLACE, UNARY
+from .operations import BINARY, COMPARISONS, ENDING, FUNCTIONS, IN_PLACE, UNARY
 from .values import BASES as _BASES
 
 BASES = frozenset(base.__name__ for base in _BASES)
@@ -201,9 +202,10 @@ OPERATIONS: dict[str, Operation] = {
     "iter": Operation(is_handle),
     "reversed": Operation(is_handle),
     "aiter": Operation(is_handle),
-    "next": Operation(kinds=_USUAL | {"stop"}),
-    "enter": Operation(),
-    "exit": Operation(is_truth),
+    **dict.fromkeys(ENDING, Operation(kinds=_USUAL | {"stop"}, changes=True)),
+    "close": Operation(changes=True),
+    "enter": Operation(kinds=_USUAL | {"same"}, changes=True),
+    "exit": Operation(is_truth, changes=True),
     "contains": Operation(is_truth),
     "hash": Operation(is_integer),
     "format": Operation(is_text),
@@ -213,8 +215,8 @@ OPERATIONS: dict[str, Operation] = {
     "deepcopy": Operation(),
     "plain": Operation(),
     **dict.fromkeys(("round", "trunc", "floor", "ceil"), Operation()),
-    **dict.fromkeys(AWAITED, Operation()),
-    "anext": Operation(kinds=_USUAL | {"stop"}),
+    **dict.fromkeys(("await", "aenter"), Operation(kinds=_USUAL | {"same"}, changes=True)),
+    "aexit": Operation(is_truth, changes=True),
     # Comparisons and arithmetic: a class may return anything.
     **dict.fromkeys((*COMPARISONS, *BINARY, *(f"r{name}" for name in BINARY), *UNARY, *IN_PLACE), Operation()),
 }
@@ -248,7 +250,7 @@ def check(
         raise codec.CodecError(f"a {kind} of the wrong type from {operation!r}")
     if kind == "same" and (not is_count(content) or content >= len(sent)):
         raise codec.CodecError("an argument that it was not given")
-    changes = rule.changes and kind in ("value", "same", "error")
+    changes = rule.changes and kind in ("value", "same", "error", "stop")
     if "changed" in reply and not (changes and _is_changed(reply["changed"], sent)):
         raise codec.CodecError("changes of what it was not given")
     return kind

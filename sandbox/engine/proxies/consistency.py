@@ -7,9 +7,9 @@ something that may change the object: call the code, advance an iterator of it, 
 
 import re
 
-from ..protocol.operations import AWAITED, IN_PLACE
+from ..protocol.operations import AWAITED, IN_PLACE, OF_GENERATORS
 
-CHANGES = frozenset({"setattr", "setitem", "delattr", "delitem", "enter", "exit", *AWAITED, *IN_PLACE})
+CHANGES = frozenset({"setattr", "setitem", "delattr", "delitem", "enter", "exit", *AWAITED, *OF_GENERATORS, *IN_PLACE})
 """Operations after which an object may legitimately reply differently."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

@@ -6,7 +6,7 @@ functions, frames, generators and modules, and those in which a mock keeps its e
 
 import types
 
-from ..protocol.operations import FUNCTIONS, specials_in
+from ..protocol.operations import FUNCTIONS, OF_GENERATORS, specials_in
 
 TESTS = "tests"  # the module of classes that the tests define
 
@@ -64,7 +64,7 @@ def apply_operation(target: object, name: str, args: list[object]) -> object:
         _check_attribute(target, args[0], reading=name == "getattr")
     elif name == "leave":
         return type(target).__exit__(target, None, None, None)  # type: ignore[attr-defined]
-    elif name not in FUNCTIONS or name in ("isinstance", "exit"):
+    elif name not in FUNCTIONS or name in ("isinstance", "exit", *OF_GENERATORS):
         raise Refused(name)
     return FUNCTIONS[name](target, *args)
 

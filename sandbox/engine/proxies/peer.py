@@ -2,11 +2,12 @@
 
 from _thread import allocate_lock, get_ident  # `threading` is not loaded in the zygote, and few tests need it
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel, Closed
-from ..protocol.graph import Flattener
-from ..protocol.operations import BINARY
+from ..protocol.graph import Flattener, are_small, keeps_arguments
+from ..protocol.operations import BINARY, ENDING, RESUMES
 from . import passed_objects, trust_levels
 from .consistency import CHANGES, ReplyHistory
 from .conversion import ValueConverter
@@ -16,6 +17,16 @@ from .special_methods import make_proxy
 
 _OPAQUE = b'{"o":'  # the start of an encoded opaque value; inside a text the quotation mark would be escaped
 _UNREADABLE = (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError)
+
+
+_CONTINUES = frozenset({"enter", "aenter", *ENDING})  # operations after which the code may continue
+
+
+class _Kept(NamedTuple):
+    """Arguments of an earlier call whose code continues: the objects, and their encodings as the code has them."""
+
+    objects: list[object]
+    nodes: list[object]
 
 
 class Peer:
@@ -47,8 +58,9 @@ class Peer:
         self.raise_lines: frozenset[int] = frozenset()  # lines at which the tests raise exceptions themselves
         self.on_lost: Callable[[BaseException], None] = lambda signal: None  # called before CandidateGone is raised
         self.too_large: TooLarge | None = None  # the last result that was too large
+        self._kept: dict[int, _Kept] = {}  # by the handle of an object that may change them
         self.unsupported = ""  # the first operation whose result differs from that in the code's process
-        self.inconsistent = ""  # how an object replied differently to the same question
+        self.undecidable = ""  # why tests cannot be decided here even if they pass
         self.answered = 0  # requests answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
@@ -90,10 +102,12 @@ class Peer:
         """Record the first operation of the tests that needs the process of the code."""
         self.unsupported = self.unsupported or reason
 
-    # ---- questions --------------------------------------------------------------------------------------------------
+    def forbid(self, reason: str) -> None:
+        """Record what makes even a pass of the tests meaningless."""
+        self.undecidable = reason
+        self.note(reason)
 
-    def encode(self, value: object) -> object:
-        return self.values.encode(value)
+    # ---- questions --------------------------------------------------------------------------------------------------
 
     def call(
         self,
@@ -119,6 +133,29 @@ class Peer:
             kwargs=named,
             nodes=nodes,
         )
+
+    def apply(
+        self, handle: int, name: str, args: tuple[object, ...], *, trusted: bool, grants: str, watched: bool
+    ) -> object:
+        """Apply an operation to an object of the code.
+
+        If it continues the code of a call, such as that of a generator, both processes see what the other one has
+        changed in the arguments of the call.
+        """
+        request: dict[str, object] = {"name": name, "on": handle}
+        kept = self._kept.get(handle) if name in RESUMES else None
+        if name in ("enter", "aenter", "send"):
+            kept = kept or _Kept([], [])  # what the block or the generator is given changes, too
+        if kept is None:
+            request["args"] = [self.values.encode(arg) for arg in args]
+            return self.ask("apply", (), trusted=trusted, grants=grants, watched=watched, **request)
+        flat = Flattener(self.values.export, self.values.shared, kept.objects)
+        request["args"] = [flat.child(arg) for arg in args]
+        nodes = flat.nodes()
+        before = kept.nodes
+        request["written"] = [i for i in range(len(before)) if codec.dumps(nodes[i]) != codec.dumps(before[i])]
+        request |= {"known": len(before), "nodes": nodes}
+        return self.ask("apply", tuple(flat.objects), trusted=trusted, grants=grants, watched=watched, **request)
 
     def ask(
         self,
@@ -182,7 +219,7 @@ class Peer:
                 kind = replies.check(reply, asked, number, sent, len(self.values.passed))
                 if kind != "callback":
                     self.values.is_reply_trusted = trusted
-                    value, error = self._read(reply, kind, changing, grants)
+                    value, error, objects = self._read(reply, kind, changing, grants)
             except _UNREADABLE as problem:
                 why = str(problem) if isinstance(problem, codec.CodecError) else type(problem).__name__
                 raise Tampered(f"an answer that cannot be read ({why})") from None
@@ -190,6 +227,8 @@ class Peer:
                 self._call_back(reply)
                 continue
             self.answered += 1
+            if isinstance(nodes, list):
+                self._keep(request, reply, kind, objects)
             self._compare(operation, request, kind, reply[kind], watched)
             if self._failed_assert is not None:  # even if the code caught it
                 failed, self._failed_assert = self._failed_assert, None
@@ -200,8 +239,8 @@ class Peer:
 
     def _read(
         self, reply: dict[str, object], kind: str, changing: tuple[object, ...], grants: str
-    ) -> tuple[object, BaseException | None]:
-        """Return the value of a checked reply, or the exception that it describes."""
+    ) -> tuple[object, BaseException | None, list[object]]:
+        """Return the value of a checked reply or the exception that it describes, and all containers by number."""
         values = self.values
         content = reply[kind]
         builder = values.builder(changing)
@@ -215,22 +254,47 @@ class Peer:
             value = builder.child(content)
             if is_new and grants != trust_levels.GIVEN and isinstance(value, Proxy):
                 state_of(value).trust = grants
-            return value, None
+            return value, None, builder.objects
         if replies.is_raised(content) and kind == "error":
-            return None, values.exception(content)
+            return None, values.exception(content), builder.objects
         if kind == "stop":
             if isinstance(content, dict):
-                return None, StopIteration(values.decode(content["value"]))
-            return None, StopIteration()
+                return None, StopIteration(values.decode(content["value"])), builder.objects
+            return None, StopIteration(), builder.objects
         if kind == "same":
             value = changing[codec.of_type(int, content)]
             if isinstance(value, Proxy):
                 values.note_returned(value)
-            return value, None
-        return None, TooLarge(content) if kind == "large" else Missing(content)
+            return value, None, builder.objects
+        return None, TooLarge(content) if kind == "large" else Missing(content), builder.objects
+
+    def _keep(self, request: dict[str, object], reply: dict[str, object], kind: str, objects: list[object]) -> None:
+        """Keep the arguments of a call, if operations on the object that it returned may change them.
+
+        objects  the containers of the request and of the reply, by number
+        """
+        handle, content, sent = codec.of_type(int, request["on"]), reply[kind], codec.of_type(list, request["nodes"])
+        if "known" in request:
+            self._kept.pop(handle, None)
+            if kind not in ("value", "same") or request["name"] not in _CONTINUES:
+                return  # its code has ended
+        else:
+            if isinstance(content, dict) and "z" in content:
+                content = content["z"][1]
+            found = content["h"] if kind == "value" and replies.is_handle(content) else None
+            if not replies.is_handle_content(found):
+                return
+            handle, _, _, specials, _ = found
+            if not keeps_arguments(specials, sent):
+                return
+        nodes = sent
+        if "changed" in reply or len(objects) > len(sent):
+            nodes = Flattener(self.values.export, self.values.shared, objects).nodes()[: len(objects)]
+        if request.get("name") not in ENDING or are_small(nodes):
+            self._kept[handle] = _Kept(objects, nodes)
 
     def _compare(self, operation: str, request: dict[str, object], kind: str, content: object, watched: bool) -> None:
-        """Compare a reply with earlier replies to the same question. A difference is described in `inconsistent`."""
+        """Compare a reply with earlier replies to the same question. A difference is described in `undecidable`."""
         if operation == "call":
             self._history.forget()
             return
@@ -245,11 +309,10 @@ class Peer:
         assert isinstance(on, int) and isinstance(args, list)
         if not self._history.is_consistent(on, name, args, kind, content):
             asked = f"getattr {args[0]}" if name == "getattr" else name
-            self.inconsistent = (
+            self.forbid(
                 f"an object of the code replies differently to the same question ({asked}), and the tests did not call "
                 "the code in between"
             )
-            self.note(self.inconsistent)
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 

@@ -24,15 +24,8 @@ class CandidateConnection(Protocol):
     plain_values: dict[int, object]
     raise_lines: frozenset[int]
 
-    def ask(
-        self,
-        operation: str,
-        changing: tuple[object, ...] = ...,
-        *,
-        trusted: bool = ...,
-        grants: str = ...,
-        watched: bool = ...,
-        **request: object,
+    def apply(
+        self, handle: int, name: str, args: tuple[object, ...], *, trusted: bool, grants: str, watched: bool
     ) -> object: ...
 
     def call(
@@ -45,11 +38,11 @@ class CandidateConnection(Protocol):
         grants: str = ...,
     ) -> object: ...
 
-    def encode(self, value: object) -> object: ...
-
     def named(self, name: str, value: "Proxy") -> "Proxy": ...
 
     def note(self, reason: str) -> None: ...
+
+    def forbid(self, reason: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -94,14 +87,13 @@ def state_of(proxy: "Proxy") -> ProxyState:
 def apply(proxy: "Proxy", name: str, *args: object, grants: str = trust_levels.GIVEN) -> object:
     """Ask the candidate to apply an operation to the object, and return the result."""
     state = state_of(proxy)
-    return state.peer.ask(
-        "apply",
+    return state.peer.apply(
+        state.handle,
+        name,
+        args,
         trusted=state.trust in trust_levels.TRUSTED,
         grants=grants,
         watched=state.trust != trust_levels.MADE,  # tests of a class may change its objects in any way
-        name=name,
-        on=state.handle,
-        args=[state.peer.encode(arg) for arg in args],
     )
 
 

@@ -13,6 +13,7 @@ from ..proxies.proxy import Proxy, state_of
 from ..testing.recorder import BadTests
 from .imports import missing_package
 
+_NAMES_OF_SITE = frozenset("exit quit help copyright credits license".split())  # functions of the code have such names
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -43,7 +44,8 @@ def bind_names(
         namespace[entry_point.rpartition(":")[2].split(".")[0]] = candidate
         namespace.setdefault("candidate", candidate)
     for name in free_names(tree):
-        if name not in stubs and (name in namespace or hasattr(builtins, name) or name in modules):
+        is_built_in = hasattr(builtins, name) and name not in _NAMES_OF_SITE
+        if name not in stubs and (name in namespace or is_built_in or name in modules):
             continue
         module = _ALIASES.get(name, name)
         if module in sys.stdlib_module_names or name in _ALIASES:
@@ -109,6 +111,7 @@ _SHARED_STATE = frozenset(
     "patch monkeypatch capsys capfd caplog tmp_path redirect_stdout redirect_stderr redirect_stdin stdout stderr stdin "
     "assertLogs assertWarns catch_warnings warns chdir environ tempfile NamedTemporaryFile TemporaryDirectory seed "
     "setrecursionlimit getrecursionlimit setattr delattr open modules gc weakref getsource signature settrace "
+    "iscoroutinefunction isgeneratorfunction isasyncgenfunction "
     "create_autospec autospec spy tracemalloc active_count enumerate_threads current_thread getsizeof".split()
 )
 

@@ -92,7 +92,7 @@ def _lines_that_raise(tree: ast.Module) -> frozenset[int]:
     return frozenset(
         statement.lineno
         for node in ast.walk(tree)
-        if isinstance(node, ast.With)
+        if isinstance(node, ast.With | ast.AsyncWith)
         for statement in node.body
         if isinstance(statement, ast.Raise)
     )

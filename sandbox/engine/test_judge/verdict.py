@@ -130,8 +130,8 @@ class VerdictBuilder:
             return self._failure(kind, error=describe(error, "<tests>"), line=line)
         if peer is not None and peer.too_large is not None:  # the tests caught it
             return self._failure("large", message=str(peer.too_large))
-        if peer is not None and peer.inconsistent:  # such an object may pass contradictory conditions
-            return self._failure("unsupported", message=peer.inconsistent)
+        if peer is not None and peer.undecidable:  # an inconsistent object may pass contradictory conditions
+            return self._failure("unsupported", message=peer.undecidable)
         if unit.must_assert and recorder.executed == before:
             return self._failure("assertion", message="none of its asserts was reached")
         return None

@@ -2,6 +2,7 @@
 
 import os
 import random
+import site
 import sys
 
 from .fork_hooks import no_hooks
@@ -16,13 +17,18 @@ random re string time typing
 
 
 def load() -> None:
-    """Import the modules, set the environment of runs, and seed `random`, so that all runs draw the same numbers."""
+    """Import the modules, define `exit` and the like, set the environment of runs, and seed `random`.
+
+    So all runs draw the same random numbers.
+    """
     with no_hooks():
         for name in _MODULES:
             __import__(name)
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    for define_names in (site.setquit, site.setcopyright, site.sethelper):  # the engine starts without `site`
+        define_names()
     sys.dont_write_bytecode = True
     sys.argv = [""]
     random.seed(0)

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 import sandbox
 from hub import selectors
+from hub.common.leases import is_held
 from hub.models import archive_storage
 from runs.config.resolve import find_environments
 from runs.execution import runner, storage
@@ -296,11 +297,8 @@ def test_run_is_retried_when_the_storage_of_archives_does_not_respond(
     assert run.status == Run.Status.COMPLETED
 
 
-@pytest.mark.parametrize("error", [InfrastructureFault("The sandbox does not work."), SystemExit()])
-def test_run_that_a_worker_had_to_leave_is_executed_by_the_next(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
-    """The worker can neither execute the run nor return it to the queue."""
+def _execute_and_leave_runs(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Execute the queue as a worker that can neither execute a run nor return it to the queue."""
 
     async def fail(self: RunSession) -> None:
         raise error
@@ -308,13 +306,34 @@ def test_run_that_a_worker_had_to_leave_is_executed_by_the_next(
     def disconnected(*_: object) -> None:
         raise OperationalError("could not extend file: No space left on device")
 
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSession, "execute", fail)
+        patch.setattr(runner, "return_after_fault", disconnected)
+        with suppress(SystemExit):
+            execute_queued_runs()
+
+
+def test_worker_that_had_to_leave_a_run_keeps_its_lease_but_no_lock_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_queued_run(folder, "http://x/v1")
+    locks = Path(settings.VAR_DIR) / "leases"
+    before = set(locks.glob("*"))
+
+    _execute_and_leave_runs(monkeypatch, InfrastructureFault("The sandbox does not work."))
+
+    run.refresh_from_db()
+    assert run.lease_owner and is_held(run)
+    assert set(locks.glob("*")) == before
+
+
+@pytest.mark.parametrize("error", [InfrastructureFault("The sandbox does not work."), SystemExit()])
+def test_run_that_a_worker_had_to_leave_is_executed_by_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     with endpoint(answer_capital) as server:
         run = create_queued_run(folder, server.url)
-        with monkeypatch.context() as patch:
-            patch.setattr(RunSession, "execute", fail)
-            patch.setattr(runner, "return_after_fault", disconnected)
-            with suppress(SystemExit):
-                execute_queued_runs()
+        _execute_and_leave_runs(monkeypatch, error)
         run.refresh_from_db()
         assert run.status == Run.Status.RUNNING
         Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))

@@ -228,6 +228,8 @@ FILES = [
                     continue
                 if fd == 0 and stat.S_ISREG(state.st_mode) and state.st_nlink == 0:
                     continue  # a program's input, in memory
+                if fd == 0 and os.path.exists(".stdin") and os.path.samestat(state, os.stat(".stdin")):
+                    continue  # a program's input, in the run's own directory
                 if stat.S_ISDIR(state.st_mode) or stat.S_ISREG(state.st_mode) or stat.S_ISBLK(state.st_mode):
                     managed.append(f"file or directory on {fd}")
                 if stat.S_ISCHR(state.st_mode) and os.major(state.st_rdev) != 1:

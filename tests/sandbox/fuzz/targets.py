@@ -251,7 +251,7 @@ def check_replies(data: bytes) -> None:
     try:
         value = _ask(peer, operation, argument)
     except StopIteration:
-        assert operation in ("next", "anext"), f"{operation} ended an iteration"
+        assert operation in ("next", "anext", "send", "throw"), f"{operation} ended an iteration"
     except Missing:
         assert operation == "get", f"{operation} found a name missing"
     except (CandidateGone, Tampered, TooLarge):

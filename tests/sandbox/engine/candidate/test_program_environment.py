@@ -9,6 +9,7 @@ import pytest
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
 from sandbox.connections.transports.local import interpreter
+from sandbox.engine.candidate import program
 from sandbox.verdicts.jobs import ProgramJob
 
 STDIN = "1 2\n3 4\n"
@@ -75,6 +76,25 @@ def test_standard_input_is_read_by_path_on_each_tier(strongest: str) -> None:
             pytest.skip(f"This machine gives tier {pool.tier}.")
         outcomes = [pool.run(ProgramJob(code, stdin=stdin)) for stdin in ("", "ab", text)]
     assert [outcome.stdout for outcome in outcomes] == ["0 \n", "2 ab\n", "3000000 xx\n"]
+
+
+@pytest.mark.parametrize("strongest", ["A", "B", "C"])
+def test_standard_input_is_stored_once_on_each_tier(strongest: str) -> None:
+    options = PoolOptions(backend="local", strongest=strongest, accept=frozenset("ABC"), workers=1)
+    code = "import os\nprint(os.path.samestat(os.fstat(0), os.stat('/dev/stdin')), input())"
+    with Pool.open(options) as pool:
+        if pool.tier != strongest:
+            pytest.skip(f"This machine gives tier {pool.tier}.")
+        outcome = pool.run(ProgramJob(code, stdin=STDIN))
+    assert outcome.stdout == "True 1 2\n"
+
+
+def test_standard_input_that_cannot_be_stored_is_a_fault_of_the_sandbox(tmp_path: Path) -> None:
+    path = tmp_path / "stdin"
+    path.touch()
+    with pytest.raises(OSError, match=r"the standard input of the program cannot be stored: .*File exists"):
+        program.set_stdin(b"1 2", str(path))
+    assert path.exists()
 
 
 def test_input_longer_than_the_files_of_a_run_is_read(pool: Pool) -> None:

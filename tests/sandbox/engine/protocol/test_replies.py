@@ -92,7 +92,8 @@ def test_table_of_replies_has_every_operation_of_the_judge() -> None:
 def test_reply_of_wrong_kind_is_tampering(operation: str, kind: str) -> None:
     reply = KINDS[kind] if kind == "callback" else {"n": 1, kind: KINDS[kind]}
     allowed = {"value", "error", "large"}
-    allowed |= {"next": {"stop"}, "anext": {"stop"}, "get": {"missing"}}.get(operation, set())
+    ending = {operation: {"stop"} for operation in ("next", "anext", "send", "throw")}
+    allowed |= (ending | {"get": {"missing"}}).get(operation, set())
     if kind not in allowed:  # `same` and `callback` speak of what this question did not give
         with pytest.raises(Tampered):
             ask(operation, reply)
@@ -140,7 +141,7 @@ def test_only_passed_containers_are_changed_by_a_reply(changed: Any, held: list[
     reply = {"n": 1, "value": None, "changed": changed}
     peer = Peer(Wire(frames.to_run(frames.PEER, codec.dumps(reply))), {}, [])
     given: list[int] = [1]
-    nodes = [peer.encode(given), peer.encode(test_only_passed_containers_are_changed_by_a_reply)]
+    nodes = [peer.values.encode(given), peer.values.encode(test_only_passed_containers_are_changed_by_a_reply)]
     if held is None:
         with pytest.raises(Tampered):
             peer.ask("call", (given, None), on=1, args=[{"#": 0}], kwargs={}, nodes=nodes)

@@ -316,3 +316,39 @@ def test_f(drawn):
     code = "import random\ndef f(): return random.random()"
     outcome = run(pool, code, tests, None, trust=trust)
     assert outcome.status is (Status.PASSED if trust == "in_process" else Status.UNSUPPORTED), outcome
+
+
+GENERATOR_TYPES = """
+import collections.abc, inspect, types
+def check(candidate):
+    assert isinstance(candidate(1), types.GeneratorType) and inspect.isgenerator(candidate(1))
+    assert isinstance(candidate(1), collections.abc.Generator)
+    assert not isinstance(candidate(1), list) and list(candidate(2)) == [0, 1]
+"""
+
+
+def test_generator_has_its_type(pool: Pool) -> None:
+    passes(pool, "def f(n):\n    yield from range(n)", GENERATOR_TYPES)
+    tests = "import types\ndef check(candidate):\n    assert isinstance(candidate(1), types.AsyncGeneratorType)"
+    passes(pool, "async def f(n):\n    yield n", tests)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(n):\n    return iter(range(n))",
+        "def f(n):\n    return list(range(n))",
+        "def f(n):\n    return map(int, range(n))",
+        "class generator:\n    def __init__(self, n): self.items = iter(range(n))\n"
+        "    def __iter__(self): return self\n"
+        "    def __next__(self): return next(self.items)\n    def __len__(self): return 2\n"
+        "def f(n):\n    return generator(n)",
+    ],
+)
+def test_object_that_is_no_generator_has_not_its_type(code: str, pool: Pool) -> None:
+    assert run(pool, code, GENERATOR_TYPES).status is Status.ASSERTION
+
+
+def test_kind_of_function_is_not_decided_apart_from_the_code(pool: Pool) -> None:
+    tests = "import inspect\ndef check(candidate):\n    assert inspect.iscoroutinefunction(candidate)"
+    assert run(pool, "async def f(n): return n", tests).status is Status.UNSUPPORTED
