@@ -4,7 +4,8 @@ from argparse import ArgumentParser
 
 from hub.management import base
 from hub.management.base import UNAVAILABLE
-from runs.models import Run
+from runs.management.config_file import UsageError
+from runs.models import ENDED, Run
 from runs.selectors import get_run
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig, tracking_config
@@ -25,6 +26,11 @@ class Command(base.Command):
         if not selected:
             self.stdout.write("No run is pending.")
             return
+        active = [str(run.pk) for run in selected if run.status not in ENDED]
+        if active:
+            raise UsageError(
+                f"Not ended yet, and logged by itself as soon as it ends: run {', '.join(active)}. Nothing was logged."
+            )
         tracker = Tracker.start(TrackingConfig())
         try:
             failed = sum(not self._sync(run, tracker) for run in selected)

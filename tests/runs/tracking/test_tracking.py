@@ -15,7 +15,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from hub.models import Case
+from hub.models import Case, EnvironmentVersion
 from runs.models import Response, Run
 from runs.services import cancel_run, resume_run
 from runs.stages import RunSize, StageContext
@@ -187,6 +187,17 @@ def test_run_stays_pending_while_mlflow_is_down_and_a_later_sync_logs_it(
     assert pending_runs() == []
     call_command("sync_tracking")
     assert capsys.readouterr().out.splitlines()[-1] == "No run is pending."
+
+
+def test_command_logs_no_run_that_has_not_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = played()
+    active = stored_run(EnvironmentVersion.objects.get(), ["alpha"], status="running")
+    with pytest.raises(SystemExit) as left:
+        call_command("sync_tracking", str(ended.pk), str(active.pk))
+    assert left.value.code == 2
+    assert f"as soon as it ends: run {active.pk}. Nothing was logged." in capsys.readouterr().err
+    ended.refresh_from_db()
+    assert ended.tracking_state != "logged"
 
 
 def test_run_stays_pending_if_the_tracking_process_dies(store: str, start: Start) -> None:
