@@ -72,7 +72,7 @@ def create_run(
     remaining = expected_responses((item.count for item in environments), len(config.models), config.attempts)
     with transaction.atomic():
         if team is not None:
-            check_new_run(team, [spec for spec in _all_specs(config) if costs_money(spec)])
+            check_new_run(team, [spec for spec in config.all_specs() if costs_money(spec)])
         run = Run.objects.create(
             name=config.name,
             config=config.stored(),
@@ -110,10 +110,6 @@ def create_run(
         extra={"run_id": run.pk, "user_id": user.pk if user else None},
     )
     return run
-
-
-def _all_specs(config: RunConfig) -> list[ModelSpec]:
-    return [*config.models, *(spec for specs in config.role_specs().values() for spec in specs)]
 
 
 def _tracking_state(config: RunConfig) -> Run.TrackingState:

@@ -169,7 +169,7 @@ def _keep_valid_parts(filled: Mapping[str, object], parsed: ParsedConfig) -> Non
 
 
 def _make_paths_absolute(config: RunConfig, source: ConfigSource) -> None:
-    for spec in [*config.models, *(spec for specs in config.role_specs().values() for spec in specs)]:
+    for spec in config.all_specs():
         provider = PROVIDERS[spec.provider]
         if spec.__pydantic_extra__ is not None:
             spec.__pydantic_extra__.update(provider.resolved(provider.Options.model_validate(spec.options), source))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from django.conf import settings
@@ -142,14 +142,14 @@ def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironme
 
 def describe_unused_recordings(resolved: ResolvedConfig) -> list[str]:
     """Return a sentence for each recording and environment if it has replies to cases that do not exist there."""
-    specs = [*resolved.config.models, *(spec for specs in resolved.config.role_specs().values() for spec in specs)]
+    models = [(PROVIDERS[spec.provider], spec.options) for spec in resolved.config.all_specs()]
+    providers = [(provider, provider.Options.model_validate(options)) for provider, options in models]
+    alone = len(resolved.environments) == 1
     found: dict[str, None] = {}  # several models may use one recording
     for item in resolved.environments:
-        for spec in specs:
-            provider = PROVIDERS[spec.provider]
-            options = provider.Options.model_validate(spec.options)
-            alone = len(resolved.environments) == 1
-            found[provider.describe_unused(options, item.compiled.slug, item.list_ids, alone=alone)] = None
+        list_ids = cache(item.list_ids)
+        for provider, options in providers:
+            found[provider.describe_unused(options, item.compiled.slug, list_ids, alone=alone)] = None
     return [sentence for sentence in found if sentence]
 
 
@@ -255,8 +255,7 @@ def _select_cases(
         unknown = [case_id for case_id in ref.cases if case_id not in places]
         if unknown:
             near = f"; {wording.suggest(unknown[0], ids)}" if len(unknown) == 1 else ""
-            more = f" and {len(unknown) - 10:,} more" if len(unknown) > 10 else ""
-            raise UnknownCases(f"{slug} has no case {', '.join(map(repr, unknown[:10]))}{more}{near}")
+            raise UnknownCases(f"{slug} has no case {wording.name_some(map(repr, unknown), 10)}{near}")
         positions = sorted({places[case_id] for case_id in ref.cases})
         return len(positions), positions
     if ref.sample is not None and ref.sample < total:

@@ -133,3 +133,7 @@ class RunConfig(_Strict):
         for part in self.stage_configs.values():
             specs.update(part.role_models())
         return specs
+
+    def all_specs(self) -> list[ModelSpec]:
+        """Return the models under test, and then those that fill a role."""
+        return [*self.models, *(spec for specs in self.role_specs().values() for spec in specs)]

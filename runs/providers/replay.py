@@ -143,22 +143,26 @@ class Recording:
 
     def cases(self, environment: str, only_environment: str) -> set[str]:
         """Return the ids of the cases of *environment* that have recordings."""
-        names = {environment, ""} if environment == only_environment else {environment}
+        names = _names_in_recordings(environment, only_environment)
         return {case for _, name, case, *_ in self._offsets if name in names}
 
     def find(self, key: CallKey, only_environment: str) -> Recorded | None:
-        """Return the recording for *key*, or None.
-
-        A recording without an environment belongs to *only_environment*, the environment of a run that has only one.
-        """
-        names = [key.environment, ""] if key.environment == only_environment else [key.environment]
-        for environment in names:
+        """Return the recording for *key*, or None."""
+        for environment in _names_in_recordings(key.environment, only_environment):
             offset = self._offsets.get(_recording_key(key.purpose, environment, key.case, key))
             if offset is not None:
                 with self.path.open("rb") as file:
                     file.seek(offset)
                     return Recorded.model_validate_json(file.readline())
         return None
+
+
+def _names_in_recordings(environment: str, only_environment: str) -> list[str]:
+    """Return the names under which recordings for *environment* are stored.
+
+    A recording without an environment belongs to *only_environment*, the environment of a run that has only one.
+    """
+    return [environment, ""] if environment == only_environment else [environment]
 
 
 @cache

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from hub.common.wording import end_sentence, suggest
+from hub.common.wording import unknown_name
 from hub.management.base import Command as BaseCommand
 from hub.management.invocation import command
 from llmeval_site.accounts.tokens import create_token, revoke_token
@@ -54,8 +54,8 @@ class Command(BaseCommand):
         owner = User.objects.filter(username=user).first()
         if owner is None:
             names = User.objects.order_by("username").values_list("username", flat=True)
-            advice = suggest(user, names) or f"none is stored yet, and {command('serve')} creates the first"
-            raise self.invalid_input(end_sentence(f"There is no user {user!r}; {advice}"))
+            none = f"none is stored yet, and {command('serve')} creates the first"
+            raise self.invalid_input(unknown_name("user", user, names, none=none))
         if list:
             for token in owner.api_tokens.all():
                 used = f"{token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used"

@@ -379,8 +379,7 @@ def _valid(value: Value, problems: list[str]) -> Value:
 
 def _listed(names: list[str]) -> str:
     """Return the first three names, and the number of the others."""
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return wording.name_some(names, 3)
 
 
 def manifest_roles(manifest: Mapping[str, object]) -> set[str]:

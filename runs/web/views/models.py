@@ -37,9 +37,9 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """Show one model: its registration, and its latest result on each environment."""
-    if not is_known_model(request.user, name):
-        raise Http404(f"No model is registered as {name}, and no run that you may see has used this label.")
     endpoint = visible_models(request.user).filter(name=name).first()
+    if endpoint is None and not is_known_model(request.user, name):
+        raise Http404(f"No model is registered as {name}, and no run that you may see has used this label.")
     versions = history.versions_of_model(request.user, name)
     by_environment = Order("environment", "environment__slug")
     page = keyset_page(versions, request, by="id", size=_RESULTS_PER_PAGE, order=by_environment)
