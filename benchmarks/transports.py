@@ -53,7 +53,7 @@ def official_create(client: openai.AsyncOpenAI) -> Call:
 
 
 def official_post(client: openai.AsyncOpenAI) -> Call:
-    """Return a call as runs/providers/openai.py makes it."""
+    """Return a call as runs/providers/openai_api/client.py makes it."""
 
     async def call(body: bytes) -> object:
         return await client.post("/chat/completions", cast_to=httpx2.Response, content=body)

@@ -160,6 +160,8 @@ def test_commands_start_without_the_large_libraries() -> None:
 import sys, django
 django.setup()
 import runs.management.commands.eval
+from runs.providers.registry import PROVIDERS
+[provider.Options for provider in PROVIDERS.values()]  # to read a config
 print([name for name in {large} if name in sys.modules])
 """
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}

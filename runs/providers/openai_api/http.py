@@ -1,7 +1,7 @@
 """HTTP client of providers: bounds the time and size of each response, and checks where requests go.
 
 It sends each request once. Retries are made by the official OpenAI client, which calls `send` again for each of them;
-`runs/providers/openai.py` sets their number from `limits.retries`.
+`runs/providers/openai_api/client.py` sets their number from `limits.retries`.
 """
 
 import asyncio
