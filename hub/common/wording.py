@@ -1,6 +1,6 @@
 """Parts of messages: numbers with their nouns, amounts of money, and suggestions for unknown names. No side effects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _MAX_LISTED = 20
@@ -29,10 +29,15 @@ def dollars(usd: float) -> str:
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `did you mean x?` if one of *known* is close to *word*, else `known are a, b`; "" if none is known."""
     names = list(dict.fromkeys(known))
-    near = get_close_matches(word, names, n=1, cutoff=_CUTOFF) or [n for n in names if n.lower() == word.lower()]
-    if near:
-        return f"did you mean {near[0]!r}?"
+    if similar := find_similar(word, names):
+        return f"did you mean {similar!r}?"
     return f"known are {name_some(names, _MAX_LISTED)}" if names else ""
+
+
+def find_similar(word: str, known: Sequence[str]) -> str | None:
+    """Return the one of *known* that is close to *word*; None if there is none."""
+    near = get_close_matches(word, known, n=1, cutoff=_CUTOFF) or [n for n in known if n.lower() == word.lower()]
+    return near[0] if near else None
 
 
 def end_sentence(text: str) -> str:

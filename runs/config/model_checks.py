@@ -95,8 +95,11 @@ def _option_sentence(item: ErrorDetails, options: type[BaseModel]) -> str:
         return validation.describe_error(item, options)
     if key in _PARAMETERS:
         return f"unknown key; it is sent with each request: write `parameters: {{{key}: ...}}`"
-    message = wording.unknown_key(key, [*ModelSpec.model_fields, *options.model_fields])
-    return message if "did you mean" in message else f"{message}; parameters of requests belong under `parameters`"
+    known = [*ModelSpec.model_fields, *options.model_fields]
+    message = wording.unknown_key(key, known)
+    if wording.find_similar(key, known):
+        return message
+    return f"{message}; parameters of requests belong under `parameters`"
 
 
 def schema_path(location: tuple[int | str, ...]) -> yaml_source.Path:

@@ -136,7 +136,9 @@ def _sentence(item: ErrorDetails) -> str:
     if item["type"] == "missing" and item["loc"][-1] == "provider":
         return f"{message}, one of {', '.join(PROVIDERS)}"
     if item["loc"][0] == "environments":
-        if item["type"] == "extra_forbidden" and "did you mean" not in message:
+        *path, key = item["loc"]
+        known = validation.keys_at(RunConfig, path)
+        if item["type"] == "extra_forbidden" and not wording.find_similar(str(key), known):
             return f"unknown key; {ENVIRONMENT_FORMS}"
         if item["type"] == "list_type":
             return f"{message}; {ENVIRONMENT_FORMS}"
