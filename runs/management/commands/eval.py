@@ -199,9 +199,7 @@ class Command(base.Command):
         if owner:
             take_lease(run=run, owner=owner)
         try:
-            resume_run(
-                run=run, owner=owner, budget_usd=options["budget"], retry_too_long=options["retry_too_long"]
-            )
+            resume_run(run=run, owner=owner, budget_usd=options["budget"], retry_too_long=options["retry_too_long"])
         except UserError:
             release_lease(run=run, owner=owner)
             raise

@@ -599,7 +599,7 @@ def test_model_that_identical_errors_stop_is_called_for_every_other_conversation
 
     with endpoint(script) as server:
         text = config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 2})
-        run, listener = start(folder, text)
+        _, listener = start(folder, text)
     assert len(listener.stopped) == 1
     kinds = Response.objects.order_by("id").values_list("error_kind", flat=True)
     assert list(kinds) == ["too_long", "http"]  # the second may be of a call that waited
