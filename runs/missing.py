@@ -32,7 +32,9 @@ def count_expected(run: Run) -> int:
 
 def count_missing(run: Run) -> int:
     """Return the number of responses that *run* lacks."""
-    return max(count_expected(run) - _present(Response.objects.filter(run_environment__run=run)).count(), 0)
+    # Two queries, because databases answer each from the index of environment, model and status alone, or nearly so.
+    other = Response.objects.filter(run_environment__run=run).exclude(_ERRORED).count()
+    return max(count_expected(run) - other - count_too_long(run), 0)
 
 
 def count_missing_by_status(run: Run, stored: Counter[str]) -> int:
@@ -55,7 +57,7 @@ def count_too_long(run: Run) -> int:
 
 def missing_attempts(model: RunModel, cases: Sequence[Case], attempts: int) -> list[tuple[Case, int]]:
     """Return the case and attempt of each response that *model* lacks for *cases*, in order."""
-    rows = _present(Response.objects.filter(run_model=model, case_id__in=[case.pk for case in cases]))
+    rows = Response.objects.filter(run_model=model, case_id__in=[case.pk for case in cases]).exclude(_RETRIED)
     present = set(rows.values_list("case_id", "attempt"))
     return [
         (case, attempt) for case in cases for attempt in range(1, attempts + 1) if (case.pk, attempt) not in present
@@ -71,7 +73,3 @@ def is_run_complete(run: Run, *, retry_too_long: bool = False) -> bool:
         return False
     failed = any(isinstance(summary, dict) and summary.get("error") for summary in run.summaries.values())
     return not failed and count_missing(run) == 0 and not (retry_too_long and too_long_responses(run).exists())
-
-
-def _present(responses: QuerySet[Response]) -> QuerySet[Response]:
-    return responses.exclude(_RETRIED)
