@@ -141,9 +141,9 @@ _ANGLE = re.compile(
     r"(?!\s(?:later|earlier|after|before|ago)\b)",
     re.IGNORECASE,
 )
-# "120 = 5!", "120 (5!)", "120, which is 5!"
+# "120 = 5!", "120 (5!)", "120, which is 5!". From 3! on, as in "4 - 2 = 2!" the mark ends a sentence.
 _AS_FACTORIAL = re.compile(
-    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,19})(\s?\(\s?=?\s?|\s?=\s?|,?\s(?:which is|or)\s)(\d{1,2})!"
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,19})(\s?\(\s?=?\s?|\s?=\s?|,?\s(?:which is|or)\s)([3-9]|1\d|20)!"
     r"(?!\s?[-+*/×·÷^=!(\d])"
 )
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")

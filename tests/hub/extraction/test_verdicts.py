@@ -28,6 +28,7 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("There are 120 (5!) ways.", 120),
         ("120, which is 5!", 120),
         ("2 + 3 = 5!", 5),
+        ("4 - 2 = 2!", 2),
         ("The answer is 42, under 50.", 42),
         ("The charge is 2+.", 2),
         ("Answer: 3+", 3),
