@@ -19,7 +19,7 @@ from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, s
 from runs.config.schema import RunConfig
 from runs.leases import LEASE, LeaseLost, RunBusy
 from runs.limits.team_quotas import check_new_run, check_spend
-from runs.missing import expected_responses
+from runs.missing import expected_responses, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
@@ -146,13 +146,20 @@ def config_of(run: Run) -> RunConfig:
     return parse_config(run.config, source)
 
 
-def resume_run(*, run: Run, owner: str = "", budget_usd: float | None = None, user: User | None = None) -> bool:
+def resume_run(
+    *,
+    run: Run,
+    owner: str = "",
+    budget_usd: float | None = None,
+    user: User | None = None,
+    retry_too_long: bool = False,
+) -> bool:
     """Make *run* ready to be executed again, with another chance for models that were stopped.
 
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
-    the budget stays, and must not be spent. Returns False if the run is active, or held by another process. Raises
-    QuotaExceeded and BudgetError.
+    the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
+    the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded and BudgetError.
     """
     check_budget(run, budget_usd)
     if run.team is not None:
@@ -170,6 +177,8 @@ def resume_run(*, run: Run, owner: str = "", budget_usd: float | None = None, us
                 return False
         if budget_usd is not None:
             change_budget(run, budget_usd, user)
+        if retry_too_long:  # errors of any other kind are requested again
+            too_long_responses(run).update(error_kind="http")
         run.models.update(stopped="")
         logged = Run.objects.filter(pk=run.pk, tracking_state=Run.TrackingState.LOGGED)
         if logged.update(tracking_state=Run.TrackingState.PENDING):  # the log has the results from before

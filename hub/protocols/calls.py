@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 from hub.protocols.messages import JSON, Message, Tool
 
 Purpose = Literal["answer", "user", "rubric", "pair"]
+TOO_LONG = "too_long"  # kind of the error that the conversation is too long for the model or its endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +88,10 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
 class ModelError(Exception):
     """Call without a reply, for a reason other than the model's answer: the response is errored, never wrong.
 
-    kind: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed, empty, no_recording, budget
-    or configuration. fatal: every further call to this model would fail in the same way (a wrong key, an unknown model,
-    no credit left). usage: the tokens that the endpoint reported in spite of the error, and that may have been paid;
-    None if it reported none. cost_usd: their cost, which the caller sets as that of a Reply.
+    kind: transport, timeout, http, too_long, auth, quota, forbidden, provider, not_json, malformed, empty,
+    no_recording, budget or configuration. fatal: every further call to this model would fail in the same way (a wrong
+    key, an unknown model, no credit left). usage: the tokens that the endpoint reported in spite of the error, and that
+    may have been paid; None if it reported none. cost_usd: their cost, which the caller sets as that of a Reply.
     """
 
     def __init__(

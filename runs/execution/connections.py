@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from hub.common import digests
-from hub.protocols.calls import ModelError
+from hub.protocols.calls import TOO_LONG, ModelError
 from runs.limits.limiter import EndpointLimiter, shared_back_end
 from runs.limits.shares import LocalShares
 from runs.providers.base import DEFAULT_RETRIES, ModelSpec, Provider, ProviderContext, ProviderOptions
@@ -54,8 +54,9 @@ class Connection:
             self.stopped = error
         elif self.identical_errors and self._in_row >= self.identical_errors:
             times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
+            # It is also the error of calls that wait at the moment, and their conversations may be short.
             self.stopped = ModelError(
-                error.kind,
+                "http" if error.kind == TOO_LONG else error.kind,
                 f"The same error occurred {times}, the limit of limits.identical_errors. Fix the cause, then resume "
                 f"the run. {error}",
                 fatal=True,

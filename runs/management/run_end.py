@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, cast
 
+from hub.common.wording import counted
 from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
-from runs.missing import is_run_complete
+from runs.missing import count_too_long, is_run_complete
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
 from runs.spending import is_budget_spent
@@ -47,6 +48,13 @@ def check_scored(run: Run, results: Mapping[str, object], caller: base.Command) 
     rows = cast("list[ScoredRow]", results["results"])
     if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
         if is_run_complete(run):
+            if too_long := count_too_long(run):
+                raise caller.exit_with(
+                    INCOMPLETE,
+                    "Some responses have no score; the report has the reasons. A resume leaves out "
+                    f"{counted(too_long, 'response')} whose conversation is too long for the model. To request them "
+                    f"again: {resume_command(run)} --retry-too-long",
+                )
             raise caller.exit_with(
                 INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
             )

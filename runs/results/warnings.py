@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hub.common import wording
+from hub.protocols.calls import TOO_LONG
 from runs.models import Run
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
@@ -17,6 +18,7 @@ def warnings(run: Run, cells: Sequence[CellResult], *, name_served: bool = True)
     return [
         *_status_warnings(run),
         *_incomplete_warnings(cells),
+        *_too_long_warnings(cells),
         *_stopped_model_warnings(run),
         *_served_model_warnings(cells, named=name_served),
         *_execution_warnings(cells),
@@ -37,6 +39,23 @@ def _incomplete_warnings(cells: Sequence[CellResult]) -> list[str]:
         "so its accuracy is not final."
         for cell in cells
         if cell.incomplete
+    ]
+
+
+def _too_long_warnings(cells: Sequence[CellResult]) -> list[str]:
+    counts = {
+        f"{cell.model} on {cell.environment}": count
+        for cell in cells
+        if (count := cell.figures.errors.get(TOO_LONG, 0))
+    }
+    if not counts:
+        return []
+    total = wording.counted(sum(counts.values()), "response")
+    named = wording.name_some(f"{name} ({count:,})" for name, count in counts.items())
+    return [
+        f"Errored because the conversation is too long for the model: {total}: {named}. A resume requests them again "
+        "only with `--retry-too-long` of the command `eval`, `retry_too_long` over REST, or the button on the page of "
+        "the run."
     ]
 
 

@@ -188,9 +188,14 @@ class DescriptionForm(forms.Form):
 
 
 class ResumeForm(forms.Form):
-    """New budget of a run that is resumed; without one it keeps its budget."""
+    """How a run is resumed.
+
+    budget_usd: its new budget; without one it keeps its budget. retry_too_long: request responses again whose
+    conversation was too long for the model.
+    """
 
     budget_usd = forms.FloatField(required=False, min_value=0, label="New budget, US dollars")
+    retry_too_long = forms.BooleanField(required=False)
 
 
 class CompareForm(FilterForm):

@@ -5,7 +5,14 @@ from collections import Counter
 import pytest
 
 from hub.models import Case
-from runs.missing import count_expected, count_missing, count_missing_by_status, is_run_complete, missing_attempts
+from runs.missing import (
+    count_expected,
+    count_missing,
+    count_missing_by_status,
+    count_too_long,
+    is_run_complete,
+    missing_attempts,
+)
 from runs.models import Response, Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 
@@ -28,6 +35,17 @@ def test_unscored_responses_are_not_missing() -> None:
     run = stored_run(stored_version(cases=2))
     stored_outcomes(run, "pu")
     assert (missing_of(run), count_missing(run), is_run_complete(run)) == ([], 0, True)
+
+
+def test_conversation_that_is_too_long_is_not_missing() -> None:
+    run = stored_run(stored_version(cases=3))
+    stored_outcomes(run, "pee")
+    Response.objects.filter(case__external_id="c1").update(error_kind="too_long")
+    assert (missing_of(run), count_missing(run), count_too_long(run)) == ([("c2", 1)], 1, 1)
+    counts = Counter(Response.objects.values_list("status", flat=True))
+    assert count_missing_by_status(run, counts) == 1
+    Response.objects.filter(case__external_id="c2").update(status="passed")
+    assert is_run_complete(run) and not is_run_complete(run, retry_too_long=True)
 
 
 def test_further_attempts_are_missing_until_they_are_stored() -> None:

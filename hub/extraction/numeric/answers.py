@@ -10,7 +10,7 @@ from hub.extraction.corrections import (
     withdrawal_end,
 )
 from hub.extraction.normalization import answer_text
-from hub.extraction.numeric.bounds import is_limit
+from hub.extraction.numeric.bounds import is_limit, is_strict_limit
 from hub.extraction.numeric.clauses import (
     LINK,
     LONGEST_LINK,
@@ -65,7 +65,9 @@ def read_number(text: str) -> NumberReading:
     for statement in stated[:MOST_TRIED]:
         stated_text = _FACTORIAL.sub(r"\\factorial ", statement.text) if _is_boxed(text, statement) else statement.text
         value = statement_value(stated_text)
-        if value is not None and statement.mark > Marker.SENTENCE and is_limit(statement.text):
+        # "The answer is at least 42" may answer a question for the smallest number; "under 42" answers none.
+        bounds = is_limit if statement.mark > Marker.SENTENCE else is_strict_limit
+        if value is not None and bounds(statement.text):
             value = NoValue.SEVERAL
         refused = _REFUSAL.search(statement.text)
         if refused and statement.mark > Marker.DECISION and (value is None or _begins(statement.text, refused)):

@@ -27,8 +27,12 @@ _AMOUNT = r"[$€£]?[-+]?\d[\d.,]*(?<![.,])\s?%?(?:[ -]?(?:\\text\{)?\s?[^\W\d]
 _LIMIT = re.compile(
     rf"{_MARKUP}*(?:(?:at\s(?:most|least)|up\sto)\s{_MARKUP}*{_AMOUNT}"
     rf"|{_AMOUNT}\s(?:at\s(?:most|least)|or\s(?:more|less|fewer))"
+    r"|[$€£]?(?:\d[\d.,]*\d%?\+(?:\s[^\W\d]{2,})?|\d\+\s[^\W\d]{2,})"  # one digit needs a unit: 2+ is a charge
     rf"|{_AMOUNT}{_MARKUP}*{_SIGN}{_MARKUP}*[a-z]\w?){_MARKUP}*[.!]?{_MARKUP}*",
     re.IGNORECASE,
+)
+_STRICT_LIMIT = re.compile(
+    rf"{_MARKUP}*(?:under|below|over|above)\s{_MARKUP}*{_AMOUNT}{_MARKUP}*[.!]?{_MARKUP}*", re.IGNORECASE
 )
 
 
@@ -50,5 +54,10 @@ def is_inequality(text: str, last: Found) -> bool:
 
 
 def is_limit(text: str) -> bool:
-    """Return whether *text* consists of a number that is called a limit: "at most 42", "42 apples or more"."""
-    return len(text) <= _LONGEST_TEXT and _LIMIT.fullmatch(text) is not None
+    """Return whether *text* consists of a number that is called a limit: "at most 42", "42 apples or more", "42+"."""
+    return len(text) <= _LONGEST_TEXT and (_LIMIT.fullmatch(text) is not None or is_strict_limit(text))
+
+
+def is_strict_limit(text: str) -> bool:
+    """Return whether *text* consists of a number that the answer cannot be: "under 42", "over 42 apples"."""
+    return len(text) <= _LONGEST_TEXT and _STRICT_LIMIT.fullmatch(text) is not None

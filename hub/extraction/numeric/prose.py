@@ -8,6 +8,7 @@ from hub.extraction.corrections import (
     is_undecided,
     reopening_positions,
 )
+from hub.extraction.numeric.bounds import is_limit
 from hub.extraction.numeric.clauses import (
     LONGEST_SENTENCE,
     MOST_TRIED,
@@ -149,7 +150,7 @@ def _gives_alternative(before: str, last: str, value: Quantity) -> bool:
 def _bold_value(text: str) -> NumberReading | None:
     """Return the one value that the last paragraph has in bold, if it is not a step on the way to a later result."""
     paragraph = text[text.rfind("\n\n") + 1 :][-_LONGEST_PARAGRAPH:]
-    bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1])]
+    bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1]) and not is_limit(match[1])]
     if not bold or "=" in paragraph[bold[-1].end() :] or ALTERNATIVELY.match(paragraph[bold[-1].end() :]):
         return None
     values = [clause_value(match[1]) for match in bold]

@@ -1,5 +1,6 @@
 """Parser of written numbers: separators, fractions, powers, percentages, TeX, currencies and units."""
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -120,6 +121,17 @@ _COMPOUNDS = [
         (r"pounds?", r"pence|p", 100),
     )
 ]
+# The same in metric units. With "and" or a comma they may be two measures: "2 m and 30 cm" of a rectangle.
+_COMPOUNDS += [
+    (re.compile(rf"\s?(?:{larger})\s?", re.IGNORECASE), re.compile(rf"\s?(?:{smaller})(?![\w/^])", re.I), ratio)
+    for larger, smaller, ratio in (
+        (r"kilomet(?:re|er)s?|km", r"met(?:re|er)s?|m", 1000),
+        (r"met(?:re|er)s?|m", r"centimet(?:re|er)s?|cm", 100),
+        (r"centimet(?:re|er)s?|cm", r"millimet(?:re|er)s?|mm", 10),
+        (r"kilograms?|kilos?|kg", r"grams?|grammes?|g", 1000),
+        (r"lit(?:re|er)s?|l", r"millilit(?:re|er)s?|ml", 1000),
+    )
+]
 _MINUTES = r"(?:['′’](?!['′’])|\^\{?\\prime\}?(?!\\prime)|\s?(?:arc ?)?min(?:ute)?s?\b)"
 _SECONDS = r"(?:[\"″”]|''|′′|’’|\^\{?\\prime\\prime\}?|\s?(?:arc ?)?sec(?:ond)?s?\b)"
 # An angle in degrees, minutes and seconds: 30°15', 30^\circ 15' 20".
@@ -128,6 +140,11 @@ _ANGLE = re.compile(
     rf"([0-5]?\d(?:\.\d{{1,9}})?){_MINUTES}(?:,?\s?(?:and\s)?([0-5]?\d(?:\.\d{{1,9}})?){_SECONDS})?"
     r"(?!\s(?:later|earlier|after|before|ago)\b)",
     re.IGNORECASE,
+)
+# "120 = 5!", "120 (5!)", "120, which is 5!". From 3! on, as in "4 - 2 = 2!" the mark ends a sentence.
+_AS_FACTORIAL = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,19})(\s?\(\s?=?\s?|\s?=\s?|,?\s(?:which is|or)\s)([3-9]|1\d|20)!"
+    r"(?!\s?[-+*/×·÷^=!(\d])"
 )
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
@@ -244,6 +261,8 @@ def plain(text: str) -> str:
         text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
     text = _ANGLE.sub(_in_degrees, text)
+    if "!" in text:
+        text = _AS_FACTORIAL.sub(_without_factorial, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
     text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\1 ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
@@ -261,6 +280,14 @@ def _in_degrees(match: re.Match[str]) -> str:
     """Return an angle as a mixed fraction of degrees: 30°15' as "30 1/4°"."""
     part = Fraction(match[2]) / 60 + Fraction(match[3] or 0) / 3600
     return f"{match[1]} {part.numerator}/{part.denominator}°" if part else f"{match[1]}°"
+
+
+def _without_factorial(match: re.Match[str]) -> str:
+    """Return "120" of "120 = 5!"; a text such as "2 + 3 = 5!", where a sentence ends, stays as it is."""
+    number = int(match[1].replace(",", ""))
+    if number != math.factorial(int(match[3])):
+        return match[0]
+    return f"{match[1]} (" if "(" in match[2] else match[1]
 
 
 def _sum(match: re.Match[str]) -> str:

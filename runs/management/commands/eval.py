@@ -71,6 +71,7 @@ class EvalOptions(ReportFileOptions):
     processes: int | None
     tag: list[str]
     budget: float | None
+    retry_too_long: bool
 
 
 class Command(base.Command):
@@ -85,6 +86,11 @@ class Command(base.Command):
         source.add_argument("--resume", metavar="RUN", help="continue a run: request missing and errored responses")
         parser.add_argument(
             "--budget", type=float, metavar="USD", help="with --resume: new budget of the run, more than it has spent"
+        )
+        parser.add_argument(
+            "--retry-too-long",
+            action="store_true",
+            help="with --resume: request also responses again whose conversation was too long for the model",
         )
         parser.add_argument(
             "--model", action="append", default=[], metavar="NAME", help="registered model, such as demo; repeatable"
@@ -157,6 +163,8 @@ class Command(base.Command):
             raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
         if options["resume"] is None and options["budget"] is not None:
             raise UsageError("--budget belongs to --resume; a new run has --set limits.budget_usd=USD.")
+        if options["resume"] is None and options["retry_too_long"]:
+            raise UsageError("--retry-too-long belongs to --resume; a new run requests every response.")
         if options["env"] is not None and not options["model"]:
             raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
 
@@ -185,13 +193,13 @@ class Command(base.Command):
             raise UsageError("--resume continues a run with its own config; remove --set, --limit and --dry-run.")
         run = get_run(run_id)
         config = config_of(run)
-        if is_run_complete(run):
-            self.stderr.write(f"Run {run.pk} is complete: no response is missing or errored. No model was called.")
+        if is_run_complete(run, retry_too_long=options["retry_too_long"]):
+            self.stderr.write(f"Run {run.pk} is complete: no response is to be requested. No model was called.")
             return run, config
         if owner:
             take_lease(run=run, owner=owner)
         try:
-            resume_run(run=run, owner=owner, budget_usd=options["budget"])
+            resume_run(run=run, owner=owner, budget_usd=options["budget"], retry_too_long=options["retry_too_long"])
         except UserError:
             release_lease(run=run, owner=owner)
             raise

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import openai
 
 from hub.common.wording import counted
-from hub.protocols.calls import ModelError, Reply
+from hub.protocols.calls import TOO_LONG, ModelError, Reply
 from runs.limits.headers import retry_after
 from runs.providers.openai_api.options import OpenAIOptions
 from runs.providers.openai_api.replies import excerpt
@@ -63,6 +63,7 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
         kind, fatal = "configuration", True
         remedy = "check `model` and `base_url` of the model"
     elif status == 413 or (status in (400, 422) and _is_too_long(body)):
+        kind = TOO_LONG
         remedy = (
             "the conversation and the tokens that the model may write do not fit into its context; lower `max_tokens`, "
             "or evaluate this case with a model that has a larger one"

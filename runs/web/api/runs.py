@@ -146,6 +146,9 @@ class Resumption(StrictSerializer):
         help_text="New budget of the run in US dollars, for a run that has one. It has to exceed what the run has "
         "spent. The run records the change.",
     )
+    retry_too_long = serializers.BooleanField(
+        required=False, help_text="Request responses again whose conversation was too long for the model."
+    )
 
 
 class Description(StrictSerializer):
@@ -257,7 +260,10 @@ class RunCancel(ChangeEndpoint):
 
 
 class RunResume(ChangeEndpoint):
-    """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
+    """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged.
+
+    Responses whose conversation was too long for the model are requested again only with `retry_too_long`.
+    """
 
     parser_classes = [BoundedJSONParser, FormParser, IgnoringParser]  # curl sends forms by default
 
@@ -269,10 +275,12 @@ class RunResume(ChangeEndpoint):
     )
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        if is_run_complete(run):
+        body = Resumption.read(request)
+        retry_too_long = body.get("retry_too_long", False)
+        if is_run_complete(run, retry_too_long=retry_too_long):
             return Answer(RunItem(run).data)
-        budget = Resumption.read(request).get("budget_usd")
-        if not resume_run(run=run, budget_usd=budget, user=cast(User, request.user)):
+        budget, user = body.get("budget_usd"), cast(User, request.user)
+        if not resume_run(run=run, budget_usd=budget, user=user, retry_too_long=retry_too_long):
             raise RunInProgress(run)
         dispatch_run(run=run)
         return Answer(RunItem(run).data)

@@ -18,7 +18,7 @@ from hub.common.web.pagination import keyset_page, order_of, page_or_part, rende
 from hub.teams.membership import list_targets
 from runs.description import describe_run, may_describe, tags_of
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
-from runs.missing import is_run_complete
+from runs.missing import count_too_long, is_run_complete
 from runs.models import ENDED, Response, Run
 from runs.reports import stage_sentences
 from runs.reports.document import known_cost
@@ -118,6 +118,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         )
         context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
         context["missing"] = queries.get_missing(found)
+        if context["may_change"] and found.status in ENDED:
+            context["too_long"] = count_too_long(found)
         if context["may_change"] and is_budget_spent(found):
             context["spent_budget"] = budget_of(found)
         context["budget_changes"] = [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes]
@@ -197,16 +199,22 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
-    if is_run_complete(found):
-        messages.info(request, "The run is complete: no response is missing or errored.")
-        return redirect("runs:run", pk=pk)
     assert request.user.is_authenticated
     form = ResumeForm(request.POST)
+    is_valid = form.is_valid()
+    retry_too_long = form.cleaned_data["retry_too_long"]
+    if is_run_complete(found, retry_too_long=retry_too_long):
+        messages.info(request, "The run is complete: no response is to be requested.")
+        return redirect("runs:run", pk=pk)
     try:
-        if not form.is_valid():
+        if not is_valid:
             raise BudgetError("The new budget is not an amount of US dollars, such as 20.")
-        budget = form.cleaned_data["budget_usd"]
-        resumed = resume_run(run=found, budget_usd=budget, user=request.user)
+        resumed = resume_run(
+            run=found,
+            budget_usd=form.cleaned_data["budget_usd"],
+            user=request.user,
+            retry_too_long=retry_too_long,
+        )
     except UserError as error:
         messages.error(request, error.message)
         return redirect("runs:run", pk=pk)

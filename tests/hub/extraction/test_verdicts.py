@@ -23,6 +23,15 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("There are 30 days in April and 31 in May, so 61 days.", 61),
         ("Answer: 5! = 120", 120),
         (r"\boxed{5! = 120}", 120),
+        ("120 = 5!", 120),
+        ("Answer: 3,628,800 = 10!", 3628800),
+        ("There are 120 (5!) ways.", 120),
+        ("120, which is 5!", 120),
+        ("2 + 3 = 5!", 5),
+        ("4 - 2 = 2!", 2),
+        ("The answer is 42, under 50.", 42),
+        ("The charge is 2+.", 2),
+        ("Answer: 3+", 3),
         ("The answer is 4! = 24 ways.", 24),
         ("Answer: 3.5 to 2 decimal places", 3.5),
         ("The answer is 3.5 to 2 significant figures.", 3.5),
@@ -76,6 +85,11 @@ def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
         ("2 hours, 15 minutes", 135, 2.25),
         ("Answer: 2 hours, and 15 minutes", 135, 2.25),
         ("5 feet, 11 inches", 71, 71 / 12),
+        ("1 km 200 m", 1200, 1.2),
+        ("Answer: 1 km 200 m", 1200, 1.2),
+        ("The answer is 2 m 50 cm.", 250, 2.5),
+        ("5 kg 300 g", 5300, 5.3),
+        ("Answer: 1 litre 250 ml", 1250, 1.25),
     ],
 )
 def test_measure_in_two_units_is_read_in_either(text: str, smaller: float, larger: float) -> None:
@@ -108,7 +122,7 @@ def test_degrees_of_temperature_and_a_later_time_are_no_angle() -> None:
     assert read_number("It is 30 degrees 15 minutes later.").quantity != Quantity(Fraction("30.25"))
 
 
-@pytest.mark.parametrize("text", ["He has 3 h and 90 min left.", "2 m and 30 cm", "2 hours, 75 minutes"])
+@pytest.mark.parametrize("text", ["He has 3 h and 90 min left.", "2 m and 30 cm", "1 km, 200 m", "2 hours, 75 minutes"])
 def test_two_measures_are_not_joined(text: str) -> None:
     assert read_number(text).quantity is None
 
@@ -192,6 +206,17 @@ def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
         "42 apples or more",
         "Answer: at most 42",
         "42 at most",
+        "under 42",
+        "Answer: below 42",
+        "**Answer: over 42 apples**",
+        "The answer is under $42.",
+        "42+",
+        "Answer: 42+ apples",
+        r"\boxed{42+}",
+        "**42+**",
+        "**42 or more**",
+        "5+ apples",
+        "more than 42",
     ],
 )
 def test_bounds_are_not_answers(text: str) -> None:
@@ -205,6 +230,8 @@ def test_bounds_are_not_answers(text: str) -> None:
         "So n ≥ 41.5, and the answer is 42.",
         "Hence x ≤ 42, so the largest is 42.",
         "At most 42 people fit, so the answer is 42.",
+        "It takes over 42 minutes.",
+        "42+ people came to the party.",
         "The answer is 42, and 42 ≤ 50.",
         "=> 42",
     ],

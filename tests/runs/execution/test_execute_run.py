@@ -593,6 +593,18 @@ def test_refused_connections_stop_the_model_after_identical_errors(folder: Path)
     assert len(listener.stopped) == 1 and "could not be reached" in listener.stopped[0]
 
 
+def test_model_that_identical_errors_stop_is_called_for_every_other_conversation_again(folder: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        return Answer(b"Request Entity Too Large", 413)
+
+    with endpoint(script) as server:
+        text = config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 2})
+        _, listener = start(folder, text)
+    assert len(listener.stopped) == 1
+    kinds = Response.objects.order_by("id").values_list("error_kind", flat=True)
+    assert list(kinds) == ["too_long", "http"]  # the second may be of a call that waited
+
+
 def test_different_or_interrupted_errors_do_not_stop_the_model(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         if number % 3 == 2:

@@ -338,8 +338,10 @@ def test_missing_responses_of_an_ended_run_are_read_from_its_results() -> None:
     stored_outcomes(ended, "pe--")
     get_results(ended)
     with CaptureQueriesContext(connection) as queries:
-        assert get_missing(ended) == count_missing(ended)
-    assert sum('FROM "runs_response"' in query["sql"] for query in queries) == 1  # of count_missing
+        assert get_missing(ended) == 3
+    [counted] = [query["sql"] for query in queries if 'FROM "runs_response"' in query["sql"]]
+    assert "too_long" in counted  # only errored responses are read
+    assert count_missing(ended) == 3
     assert get_missing(run) == count_missing(run) == 5
 
 
