@@ -53,9 +53,8 @@ def _too_long_warnings(cells: Sequence[CellResult]) -> list[str]:
     total = wording.counted(sum(counts.values()), "response")
     named = wording.name_some(f"{name} ({count:,})" for name, count in counts.items())
     return [
-        f"Errored because the conversation is too long for the model: {total}: {named}. A resume requests them again "
-        "only with `--retry-too-long` of the command `eval`, `retry_too_long` over REST, or the button on the page of "
-        "the run."
+        f"The conversation is too long for the model in {total}: {named}. A resume requests them again only with "
+        "`--retry-too-long` of the command `eval`, `retry_too_long` over REST, or the button on the page of the run."
     ]
 
 
