@@ -70,6 +70,14 @@ class ChoiceReader:
             rf";\s*{several.replace('?P<several>', '?:')}\s+(?i:is|are|was|were|has|have|do|does)\b"
             r"(?!\s+(?i:also|equally|both|possible|plausible|acceptable|correct|right|valid|true|the)\b)"
         )
+        # After a chosen label: "D is also correct.", "and so is D", "D is correct as well"
+        too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
+        right = r"(?i:correct|right|true|valid)"
+        self._chosen_too = (
+            rf"(?:[.!;]|,?\s(?i:and))\s+(?i:the\s+)?{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
+            rf"|{right}\s*,?\s*(?i:as well|too))(?!\w)(?!,?\s+(?i:but|except|only))",
+            rf"(?i:\band\s+so\s+is\s+(?:the\s+)?){too}(?=\s*[.!;,]|\s*$)",
+        )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
     def exact_label(self, text: str) -> str | None:
@@ -228,6 +236,13 @@ class ChoiceReader:
         if not found:
             return None
         last = max(found, key=lambda match: match.start("label"))
+        chosen = {match["label"] for match in found}
+        if any(
+            match.start("too") >= last.start("label") and (match["too"] != last["label"] or len(chosen) > 1)
+            for pattern in self._chosen_too
+            for match in re.finditer(pattern, text)
+        ):
+            return SEVERAL
         after = text[last.end("label") : last.end("label") + 120]
         if re.match(rf"[)\]*_\"']{{0,4}}\s*{self._alternative}", after) or self._other_follows(
             re.split(r"(?<=[.!?])\s", after, maxsplit=1)[-1] if re.search(r"[.!?]\s", after) else after, last["label"]
