@@ -38,12 +38,16 @@ class ProblemList:
         shown = []
         for kind, problems in self._alike.items():
             more = self._count[kind] - len(problems)
-            last = replace(problems[-1], message=f"{problems[-1].message} The same on {more:,} more lines.")
+            last = replace(problems[-1], message=_and_more(problems[-1].message, more))
             shown += [*problems[:-1], last] if more else problems
         if self.full:
             shown.append(Problem(file="~", message=f"Only the first {MAX_LISTED} kinds of problem are shown."))
         order = sorted(shown, key=lambda p: (p.file != MANIFEST, p.file, p.line or 0))
         return [replace(p, file="") if p.file == "~" else p for p in order]
+
+
+def _and_more(message: str, more: int) -> str:
+    return f"{message.removesuffix('.')}. The same on {counted(more, 'more line')}."
 
 
 class BundleError(UserError):

@@ -38,10 +38,10 @@ class IdempotencyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         key = request.headers.get("Idempotency-Key")
-        if not key or request.method != "POST" or not request.path_info.startswith("/api/"):
+        if key is None or request.method != "POST" or not request.path_info.startswith("/api/"):
             return self._get_response(request)
-        if len(key) > MAX_KEY_LENGTH or not key.isprintable():
-            return _error_response(400, f"An Idempotency-Key has at most {MAX_KEY_LENGTH} printable characters.")
+        if not 1 <= len(key.strip()) <= MAX_KEY_LENGTH or not key.isprintable():
+            return _error_response(400, f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} printable characters.")
         user = _authenticated_user(request)
         if user is None:
             return self._get_response(request)  # the view responds with 401

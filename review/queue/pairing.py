@@ -8,8 +8,11 @@ from itertools import combinations
 from math import comb
 from typing import Literal
 
+from hub.common.wording import counted
+
 Policy = Literal["all", "agree", "both_pass", "both_fail", "disagree"]
 Across = Literal["models", "attempts", "both"]
+NO_PAIRS = "no pairs, because no two responses with different texts fit `pairs` and `across` of the config."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,13 @@ def max_pair_count(models: int, attempts: int, cases: int, across: Across) -> in
     between = comb(models, 2) * attempts
     within = models * comb(attempts, 2)
     return cases * {"models": between, "attempts": within, "both": between + within}[across]
+
+
+def at_most(pairs: int, details: str) -> str:
+    """Return the words of an estimate about the number of pairs, with the reason if there can be none."""
+    if not pairs:
+        return "no pairs, because `across: models` needs two models, and `across: attempts` two attempts."
+    return f"up to {counted(pairs, 'pair')}, {details}."
 
 
 def _comparable_pairs(

@@ -15,7 +15,7 @@ from review.judge.pair_judge import OrderResult, judge_pair
 from review.judge.prompts import PROMPT_VERSION
 from review.judge_records import PairJudgeRecords, judge_figures
 from review.models import JudgeCall, Pair
-from review.queue.pairing import Across, Policy, max_pair_count
+from review.queue.pairing import NO_PAIRS, Across, Policy, at_most, max_pair_count
 from review.services import create_pairs, record_execution_preferences, run_seed
 from runs.config.resolve import fingerprint
 from runs.execution.storage import Reader
@@ -82,7 +82,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
         return StageEstimate(
             calls=calls,
             cost_usd=cost,
-            line=f"Judge {config.model.name}: up to {wording.counted(pairs, 'pair')}, both orders.",
+            line=f"Judge {config.model.name}: {at_most(pairs, 'both orders')}",
         )
 
     def spent(self, run: Run) -> float | None:
@@ -104,6 +104,8 @@ class JudgeStage(Stage[JudgeStageConfig]):
 
     def describe_summary(self, summary: Mapping[str, JSON]) -> str:
         figures = cast(JudgeSummary, summary)
+        if not figures["pairs"]:
+            return f"Judge {figures['judge']}: {NO_PAIRS}"
         blind = figures["with_execution"]
         return (
             f"Judge {figures['judge']}{', recorded' if figures['recorded'] else ''}: {figures['suggested']:,} of "

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hub.common import wording
 from hub.protocols.messages import JSON
-from review.queue.pairing import Across, Policy, max_pair_count
+from review.queue.pairing import NO_PAIRS, Across, Policy, at_most, max_pair_count
 from review.services import create_pairs, queue_pairs, record_execution_preferences, run_seed
 from runs.execution.storage import Reader
 from runs.models import Run
@@ -43,9 +43,8 @@ class ReviewStage(Stage[ReviewStageConfig]):
     def estimate(self, size: RunSize, config: ReviewStageConfig) -> StageEstimate:
         pairs = max_pair_count(size.models, size.attempts, size.cases, config.across)
         shown = min(pairs, config.max_pairs or pairs)
-        return StageEstimate(
-            line=f"Review: up to {wording.counted(shown, 'pair')}, {wording.counted(config.overlap, 'reviewer')} each."
-        )
+        reviewers = wording.counted(config.overlap, "reviewer")
+        return StageEstimate(line=f"Review: {at_most(shown, f'{reviewers} each')}")
 
     async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
         """Return a ReviewSummary."""
@@ -57,6 +56,8 @@ class ReviewStage(Stage[ReviewStageConfig]):
 
     def describe_summary(self, summary: Mapping[str, JSON]) -> str:
         counts = cast(ReviewSummary, summary)
+        if not counts["pairs"]:
+            return f"Review: {NO_PAIRS}"
         opened = wording.counted(counts["opened"], "pair")
         return f"Review: {opened} opened for review; execution decides {counts['decided_by_execution']:,}."
 

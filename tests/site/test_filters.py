@@ -128,6 +128,17 @@ def test_download_of_failures_rejects_unknown_parameters(client: Client, ann: Us
     assert "modell: modell is not a parameter of this list." in "".join(map(str, answer.context["messages"]))
 
 
+def test_filter_with_several_values_is_rejected(api: APIClient, client: Client, ann: User, run: Run) -> None:
+    answer = api.get("/api/v1/runs/?status=completed&status=failed")
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [
+        {"path": "status", "message": "status is given several times; give one value."},
+    ]
+    assert api.get("/api/v1/runs/?status=&status=completed&status=completed").json()["results"]
+    client.force_login(ann)
+    assert client.get("/runs/?status=completed&status=failed").status_code == 400
+
+
 def test_list_without_filters_accepts_only_paging_parameters(api: APIClient) -> None:
     assert api.get("/api/v1/webhooks/?page_size=10").status_code == 200
     answer = api.get("/api/v1/webhooks/?provider=openai")

@@ -71,11 +71,11 @@ class AsyncClient:
         answer: Any = await self.send(state.list_request(done, group))
         return list(answer["results"])
 
-    async def export(self, path: Path, **filters: object) -> None:
+    async def export(self, path: str | Path, **filters: object) -> None:
         """Write your finished episodes to *path*; *filters*: environment, model, since and others of the export."""
         response = await self._repeat(get("episodes/export", **filters))
         check(response)
-        await asyncio.to_thread(path.write_bytes, response.content)
+        await asyncio.to_thread(Path(path).write_bytes, response.content)
 
     async def send(self, request: Request) -> dict[str, Any]:
         """Send *request* and return its answer. Raises ServerError and Unreachable."""

@@ -71,11 +71,11 @@ class Client:
         answer: Any = self.send(state.list_request(done, group))
         return list(answer["results"])
 
-    def export(self, path: Path, **filters: object) -> None:
+    def export(self, path: str | Path, **filters: object) -> None:
         """Write your finished episodes to *path*; *filters*: environment, model, since and others of the export."""
         response = self._repeat(get("episodes/export", **filters))
         check(response)
-        path.write_bytes(response.content)
+        Path(path).write_bytes(response.content)
 
     def send(self, request: Request) -> dict[str, Any]:
         """Send *request* and return its answer. Raises ServerError and Unreachable."""

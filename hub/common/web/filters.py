@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.http import QueryDict
 
 from hub.common.errors import UserError
 from hub.common.problems import Problem
@@ -33,7 +34,8 @@ def list_choices_in_error(field: forms.ChoiceField) -> None:
 
 
 class FilterForm(forms.Form):
-    """Filters of a list. A query parameter that is neither a field nor used for paging is an error.
+    """Filters of a list. A query parameter that is neither a field nor used for paging is an error, and
+    so is one with several values, of which only one would be used.
 
     `ignored` names parameters that the view reads itself.
     """
@@ -51,7 +53,14 @@ class FilterForm(forms.Form):
         known = f"Known are {', '.join(self.fields)}." if self.fields else "It has no filters."
         for name in unknown:
             self.add_error(None, forms.ValidationError(f"{name} is not a parameter of this list. {known}", code=name))
+        for name in self.fields:
+            if len(self._given(name)) > 1:
+                self.add_error(name, f"{name} is given several times; give one value.")
         return self.cleaned_data
+
+    def _given(self, name: str) -> set[str]:
+        """Return the different values of a parameter."""
+        return {value for value in self.data.getlist(name) if value} if isinstance(self.data, QueryDict) else set()
 
     @property
     def problems(self) -> list[Problem]:

@@ -1,5 +1,6 @@
 """`manage.py start_bundle`: a folder with a small complete bundle to change."""
 
+import shlex
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -30,4 +31,5 @@ class Command(BaseCommand):
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 with bundle.file(path) as file:
                     (root / path).write_bytes(file.read())
-        self.stdout.write(f"{root}: {len(bundle.files)} files. Check them with: {command(f'validate_bundle {root}')}")
+        check = command("validate_bundle", shlex.quote(str(root)))
+        self.stdout.write(f"{root}: {len(bundle.files)} files. Check them with: {check}")

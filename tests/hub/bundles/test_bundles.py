@@ -136,7 +136,17 @@ def test_same_mistake_on_many_rows_is_shown_a_few_times_and_counted(tmp_path):
     rows = [{"country": f"C{i}"} for i in range(1000)]
     problems = problem_lines(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
     assert len(problems) == 3
-    assert problems[2].endswith("The same on 997 more lines.") or "997 more lines" in problems[2]
+    assert "The same on 997 more lines." in problems[2]
+
+
+def test_count_of_the_same_mistake_is_a_sentence_of_its_own():
+    problems = ProblemList()
+    problems.add(*[Problem(file="cases.jsonl", line=line, message="known are a, b") for line in (1, 2, 3, 4)])
+    problems.add(*[Problem(file="wrong.jsonl", line=line, message="It is empty.") for line in range(5)])
+    assert [problem.message for problem in problems.sorted()][2::3] == [
+        "known are a, b. The same on 1 more line.",
+        "It is empty. The same on 2 more lines.",
+    ]
 
 
 def test_empty_dataset_is_rejected(tmp_path):

@@ -65,6 +65,11 @@ def test_command_writes_the_files_of_the_starter(harness: str, tmp_path: Path) -
         assert written.digest == starter.digest
 
 
+def test_command_to_check_a_folder_with_a_space_can_be_pasted(tmp_path: Path) -> None:
+    folder = tmp_path / "my bundle"
+    assert f"validate_bundle '{folder}'" in run_command("start_bundle", "tools", folder)
+
+
 def test_command_does_not_write_into_an_existing_folder(tmp_path: Path) -> None:
     folder = write_bundle(tmp_path / "mine")
     before = sorted(folder.iterdir())

@@ -13,6 +13,8 @@ from rich.console import Console
 from hub.common.output.foreign_text import clean
 from hub.management.invocation import command
 from hub.models import Case
+from review.queue.pairing import NO_PAIRS
+from review.stages.review import ReviewStage, ReviewStageConfig
 from runs.models import Response, Run, Score
 from runs.providers.registry import PROVIDERS
 from runs.providers.replay import Replay
@@ -21,6 +23,7 @@ from runs.reports.result_charts import result_charts
 from runs.results.aggregate import aggregate_run
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
+from runs.stages import RunSize
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -442,6 +445,23 @@ def test_summaries_and_failures_of_stages_are_sentences() -> None:
     ]
     assert "\n".join(sentences) in printed(run)
     assert all(sentence in render_html(run) for sentence in sentences)
+
+
+def test_stages_without_a_pair_say_so() -> None:
+    judged = {"judge": "j", "recorded": True, "suggested": 0, "pairs": 0, "order_sensitive": 0}
+    judged |= {"with_execution": {"pairs": 0, "agreed": 0}}
+    opened = {"pairs": 0, "opened": 0, "overlap": 1, "decided_by_execution": 0}
+    text = printed(stored_run(stored_version(), summaries={"review": opened, "judge": judged}))
+    assert f"Judge j: {NO_PAIRS}" in text
+    assert f"Review: {NO_PAIRS}" in text
+
+
+def test_estimate_of_a_run_that_can_have_no_pairs_says_why() -> None:
+    size = RunSize(models=1, attempts=1, cases=5)
+    reason = "no pairs, because `across: models` needs two models, and `across: attempts` two attempts."
+    assert ReviewStage().estimate(size, ReviewStageConfig()).line == f"Review: {reason}"
+    two = RunSize(models=2, attempts=1, cases=5)
+    assert ReviewStage().estimate(two, ReviewStageConfig()).line == "Review: up to 5 pairs, 1 reviewer each."
 
 
 def test_status_of_an_incomplete_run_is_the_first_warning() -> None:

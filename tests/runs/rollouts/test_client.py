@@ -44,6 +44,8 @@ def test_groups_are_played_scored_listed_and_exported(client: Client, tmp_path: 
     client.export(tmp_path / "out.jsonl", model="step-1")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["reward"], row["group"]) for row in rows] == [(1.0, one.group), (0.0, one.group)]
+    client.export(str(tmp_path / "again.jsonl"), model="step-1")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     scores = client.score("capitals", [("peru", one.messages), ("atlantis", one.messages)])
     assert [(score.reward, bool(score.error)) for score in scores] == [(1.0, False), (None, True)]
 
