@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
@@ -40,6 +40,24 @@ class PythonTestsOptions(ScorerOptions):
     result_mb: Annotated[int, Field(ge=1, le=80)] = 64
     trust: Trust = "auto"
 
+    @model_validator(mode="after")
+    def _check_job(self) -> "PythonTestsOptions":
+        self.job("", {}, isolated=False)  # raises ValueError
+        return self
+
+    def job(self, code: str, files: Mapping[str, bytes], *, isolated: bool) -> FunctionJob:
+        """Return the job that tests *code*. isolated: never retry in one process what tests apart cannot decide."""
+        return FunctionJob(
+            code=code,
+            files=files,
+            entry_point=self.entry_point,
+            tests=self.tests,
+            setup=self.setup,
+            prompt=self.prefix,
+            trust="isolated" if self.trust == "auto" and isolated else self.trust,
+            limits=Limits(cpu_s=self.timeout_s, memory_mb=self.memory_mb, result_mb=self.result_mb),
+        )
+
 
 class PythonTests(Scorer[PythonTestsOptions]):
     type = "python_tests"
@@ -62,16 +80,7 @@ class PythonTests(Scorer[PythonTestsOptions]):
             if not code.text.strip():
                 return Verdict.of(False, "The answer contains no code.", found="nothing")
         try:
-            job = FunctionJob(
-                code=code.text,
-                files=project or {},
-                entry_point=options.entry_point,
-                tests=options.tests,
-                setup=options.setup,
-                prompt=options.prefix,
-                trust="isolated" if options.trust == "auto" and services.isolated else options.trust,
-                limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, result_mb=options.result_mb),
-            )
+            job = options.job(code.text, project or {}, isolated=services.isolated)
         except ValueError as error:
             return Verdict(value=None, reason=f"The tests cannot be run: {error}")
         outcome = await run_job(services, job)

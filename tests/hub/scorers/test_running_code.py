@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from hub.scorers.base import ScoringFailed
+from hub.scorers.python_tests import PythonTestsOptions
 from sandbox.verdicts.results import Outcome, Status
 from tests.hub.scoring import judge
 
@@ -166,9 +168,23 @@ async def test_prose_without_code_fails(sandbox_pool: Any) -> None:
 
 
 async def test_broken_tests_leave_the_response_unscored(sandbox_pool: Any) -> None:
-    for tests in ("def check(candidate):\n    assert candidate(", [], "  ", [{"args": [1]}]):
-        verdict = await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")
-        assert verdict.value is None, tests
+    tests = "def check(candidate):\n    assert candidate("
+    assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")).value is None
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tests": []}, "not empty"),
+        ({"tests": "  "}, "must not be empty"),
+        ({"tests": [{"args": [1], "expected": 3}]}, "Test 1 must be a mapping with 'expect'"),
+        ({"tests": [{"args": 1, "expect": 3}]}, "'args' must be a list"),
+        ({"tests": CHECK, "entry_point": "add()"}, "must be 'function' or 'module:function'"),
+    ],
+)
+def test_tests_that_cannot_be_run_are_refused_when_a_bundle_is_validated(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        PythonTestsOptions.model_validate({"entry_point": "add", **options})
 
 
 async def test_missing_package_of_the_tests_leaves_the_response_unscored(sandbox_pool: Any) -> None:
