@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -60,8 +60,7 @@ class ExecutionOptions:
     retry_for_s: how long this process itself retries after an infrastructure fault; None: the run returns to the queue.
     slice_s: after this time the run makes way for a waiting run that goes before it, if there is one; None: never.
     workers_help: other workers execute shards of a large run at the same time. processes: local processes that execute
-    a large run together, this one included. tracker: process that logs the run, if the caller has started it and will
-    close it.
+    a large run together, this one included.
     """
 
     use_cache: bool = True
@@ -70,7 +69,6 @@ class ExecutionOptions:
     slice_s: float | None = None
     workers_help: bool = False
     processes: int = 1
-    tracker: Tracker | None = None
     stopping: Callable[[], bool] = field(default=lambda: False)
 
 
@@ -169,13 +167,6 @@ def execute_shards(
             retry_if_disconnected(release_shards, run.pk, owner)
         finally:
             end_owner(owner)
-
-
-def start_tracker(config: RunConfig) -> Tracker:
-    """Start the process that logs runs of *config* in MLflow, if the config has tracking on."""
-    tracking = config.stage_configs.get("tracking")
-    assert tracking is None or isinstance(tracking, TrackingConfig)
-    return Tracker.start(tracking)
 
 
 def _session(context: RunContext, listener: Listener, options: ExecutionOptions, *, resumed: bool) -> RunSession:
@@ -297,18 +288,21 @@ def _open_context(
         EvaluatedEnvironment(row=row, compiled=compile_version(row.version))
         for row in run.environments.select_related("version__environment").order_by("position")
     ]
-    with ExitStack() as stack:
-        tracker = options.tracker
-        if tracker is None:
-            tracker = stack.enter_context(closing(start_tracker(config) if share.leads else Tracker(None, None)))
-        pool = None
+    tracking = config.stage_configs.get("tracking")
+    assert tracking is None or isinstance(tracking, TrackingConfig)
+    tracker = Tracker.start(tracking if share.leads else None)
+    try:
         for environment in environments:
             environment.compiled.check_available()
         if any(environment.compiled.needs_sandbox for environment in environments):
-            pool = stack.enter_context(Pool.open(run_pool_options(config, options.processes)))
-            for environment in environments:
-                environment.compiled.pool(pool)  # reports a missing package before a model is called
-        yield RunContext(run, config, environments, pool, tracker, owner, share)
+            with Pool.open(run_pool_options(config, options.processes)) as pool:
+                for environment in environments:
+                    environment.compiled.pool(pool)  # reports a missing package before a model is called
+                yield RunContext(run, config, environments, pool, tracker, owner, share)
+        else:
+            yield RunContext(run, config, environments, None, tracker, owner, share)
+    finally:
+        tracker.close()
 
 
 def _store_end(run: Run, status: Run.Status, message: str, owner: str) -> None:

@@ -1,7 +1,7 @@
 """Client of the process that logs to MLflow.
 
-mlflow takes over a second to import and as long to create a store. The process therefore starts before the run, gets
-ready while the cases are stored and evaluated, and receives one job at the end (docs/decisions/0001).
+mlflow takes over a second to import and as long to create a store. The process therefore starts with the run, gets
+ready while the cases are evaluated, and receives one job at the end (docs/decisions/0001).
 """
 
 import json

@@ -13,8 +13,6 @@ from hub.services import import_bundle
 from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
-from runs.tracking.client import Tracker
-from runs.tracking.config import TrackingConfig
 from tests.commands import run_command
 from tests.hub.bundle_files import write_bundle
 from tests.runs import capitals as runs_capitals
@@ -42,19 +40,6 @@ def test_environments_and_registered_models_run_without_config(capsys: pytest.Ca
     rows = json.loads(capsys.readouterr().out)["results"]
     assert {(row["model"], row["cases"]) for row in rows} == {("demo", 3), ("demo-hasty", 3)}
     assert run.models.get(role="user").label == "demo"
-
-
-def test_command_starts_mlflow_once_and_before_the_run_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_is_stored: list[bool] = []
-
-    def start(config: TrackingConfig) -> Tracker:
-        run_is_stored.append(Run.objects.exists())
-        return Tracker(None, None)
-
-    monkeypatch.setattr(Tracker, "start", start)
-    call_command("eval", env=["changing-plans"], model=["demo"], limit=1)
-    assert run_is_stored == [False]
-    assert Run.objects.get().tracking_state == "off"
 
 
 def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

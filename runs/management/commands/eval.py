@@ -5,7 +5,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -19,13 +18,13 @@ from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
 from hub.management.invocation import command
-from runs.config.resolve import ResolvedConfig, describe_unused_recordings
+from runs.config.resolve import describe_unused_recordings
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
-from runs.execution.runner import ExecutionOptions, execute_run, start_tracker
+from runs.execution.runner import ExecutionOptions, execute_run
 from runs.leases import release_lease, take_lease
 from runs.management.config_file import UsageError, build_config, load_config
 from runs.management.dry_run import DryRun
@@ -42,7 +41,6 @@ from runs.queue import count_workers
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
 from runs.services import config_of, create_run, interrupt_run, resume_run
-from runs.tracking.client import Tracker
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
@@ -121,22 +119,12 @@ class Command(base.Command):
         self._evaluate(cast(EvalOptions, options))
 
     def _evaluate(self, options: EvalOptions) -> None:
-        self._check_options(options)
+        check_report_files(options)
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else new_owner()
-        with ExitStack() as stack:
-            tracker = None
-            if options["resume"] is not None:
-                run, config = self._reopen_run(options["resume"], options, owner)
-            else:
-                resolved = self._resolve_config(console, options)
-                config = resolved.config
-                if not options["enqueue"]:
-                    # MLflow takes seconds to start, and the cases that are stored meanwhile keep one core busy.
-                    tracker = stack.enter_context(closing(start_tracker(config)))
-                run = self._create_run(resolved, options, owner)
-            if not (options["resume"] and is_run_complete(run)):
-                run = self._execute_run(run, config, console, options, owner, tracker)
+        run, config = self._prepare_run(console, options, owner)
+        if not (options["resume"] and is_run_complete(run)):
+            run = self._execute_run(run, config, console, options, owner)
         results = results_json(run)
         self.print_json(results)
         if not options["json"]:
@@ -145,8 +133,8 @@ class Command(base.Command):
             self.stderr.write(f"Wrote {path}.")
         self._exit(run, results, options)
 
-    def _check_options(self, options: EvalOptions) -> None:
-        check_report_files(options)
+    def _prepare_run(self, console: Console, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
+        """Create or reopen the run; *owner*, if given, then holds its lease. Exits after a dry run."""
         fail_under = options["fail_under"]
         if fail_under is not None and not 0 <= fail_under <= 1:
             raise UsageError(f"--fail-under is an accuracy from 0 to 1, not {fail_under:g}.")
@@ -159,18 +147,17 @@ class Command(base.Command):
         if options["model"] and options["env"] is None:
             raise UsageError("--model belongs to --env; a config names its own models.")
         tags = check_tags(options["tag"])
-        if options["resume"] is not None and tags:
-            raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
-        if options["resume"] is None and options["budget"] is not None:
+        if options["resume"] is not None:
+            if tags:
+                raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
+            return self._reopen_run(options["resume"], options, owner)
+        if options["budget"] is not None:
             raise UsageError("--budget belongs to --resume; a new run has --set limits.budget_usd=USD.")
-        if options["resume"] is None and options["retry_too_long"]:
+        if options["retry_too_long"]:
             raise UsageError("--retry-too-long belongs to --resume; a new run requests every response.")
-        if options["env"] is not None and not options["model"]:
-            raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
-
-    def _resolve_config(self, console: Console, options: EvalOptions) -> ResolvedConfig:
-        """Return the config of a new run with its environments. Exits after a dry run."""
         if options["env"] is not None:
+            if not options["model"]:
+                raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
             resolved = build_config(options["env"], options["model"], overrides=options["set"], limit=options["limit"])
         else:
             assert options["config"] is not None
@@ -179,16 +166,11 @@ class Command(base.Command):
             self.stderr.write(f"Warning: {sentence}")
         if options["dry_run"]:
             self._print_dry_run(console, DryRun(resolved), as_json=options["json"])
-        return resolved
-
-    def _create_run(self, resolved: ResolvedConfig, options: EvalOptions, owner: str) -> Run:
-        """Create the run; *owner*, if given, then holds its lease."""
         run = create_run(config=resolved.config, environments=resolved.environments, team=resolved.team, owner=owner)
-        add_tags(run=run, add=check_tags(options["tag"]))
-        return run
+        add_tags(run=run, add=tags)
+        return run, resolved.config
 
     def _reopen_run(self, run_id: str, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
-        """Reopen a stored run; *owner*, if given, then holds its lease."""
         if options["set"] or options["limit"] is not None or options["dry_run"]:
             raise UsageError("--resume continues a run with its own config; remove --set, --limit and --dry-run.")
         run = get_run(run_id)
@@ -205,15 +187,7 @@ class Command(base.Command):
             raise
         return run, config_of(run)  # with the new budget
 
-    def _execute_run(
-        self,
-        run: Run,
-        config: RunConfig,
-        console: Console,
-        options: EvalOptions,
-        owner: str,
-        tracker: Tracker | None,
-    ) -> Run:
+    def _execute_run(self, run: Run, config: RunConfig, console: Console, options: EvalOptions, owner: str) -> Run:
         """Execute *run* here, or follow the workers that do."""
         total = count_expected(run) if options["enqueue"] else count_missing(run)
         try:
@@ -225,7 +199,6 @@ class Command(base.Command):
                     signals=True,
                     retry_for_s=settings.EVAL_RETRY_SECONDS,
                     processes=options["processes"] or (len(os.sched_getaffinity(0)) if total >= _MANY else 1),
-                    tracker=tracker,
                 )
                 return execute_run(run=run, config=config, listener=progress, options=how, owner=owner)
         except InfrastructureFault as fault:
