@@ -140,11 +140,13 @@ def test_shards_of_a_killed_worker_are_executed_by_another(numbers: Path) -> Non
             wait_until(lambda: len(holders(run)) == 2 and Response.objects.count() > 50)
             run.refresh_from_db()
             killed = next(iter(holders(run) - {run.lease_owner}))
+            stored = Response.objects.count()
             os.kill(int(killed.split(":")[1]), signal.SIGKILL)
+            not_stored = len(server.requests) - stored  # of both workers; the killed one loses its share
             wait_until(lambda: Run.objects.get().status == "completed")
     assert_complete(run)
     in_flight = 2 * 4 * len(MODELS)
-    assert len(server.requests) <= CASES * len(MODELS) * 4 + in_flight
+    assert len(server.requests) <= CASES * len(MODELS) * 4 + not_stored + in_flight
 
 
 @pytest.mark.exhaustive
