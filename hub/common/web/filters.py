@@ -34,8 +34,9 @@ def list_choices_in_error(field: forms.ChoiceField) -> None:
 
 
 class FilterForm(forms.Form):
-    """Filters of a list. A query parameter that is neither a field nor used for paging is an error, and
-    so is one with several values, of which only one would be used.
+    """Filters of a list.
+
+    A query parameter that is neither a field nor used for paging is an error, and so is one with several values.
 
     `ignored` names parameters that the view reads itself.
     """

@@ -3,6 +3,7 @@
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -104,14 +105,30 @@ _CJK_SUM = re.compile(
     rf"(?<![\d.,])\d{{1,12}}(?:{_CJK_SCALE})(?:\d{{1,4}}(?:{_CJK_SCALE}))*+(?:\d{{2,4}})?(?![\d.,]\d)"
 )
 _CJK_TERM = re.compile(rf"(\d+)({_CJK_SCALE})?")
-# Units that are written one after the other, the larger and the smaller, and how many of the smaller make one.
-_COMPOUNDS = [
-    (
-        re.compile(rf"\s?(?:{larger}),?(?:\s?|\s+and\s+)", re.IGNORECASE),
-        re.compile(rf"[\s-]?(?:{smaller})(?!\w)", re.I),
-        ratio,
-    )
-    for larger, smaller, ratio in (
+
+
+def _compounds(
+    between: str, after: str, units: Sequence[tuple[str, str, int]]
+) -> list[tuple[re.Pattern[str], re.Pattern[str], int]]:
+    """Return the patterns of two units that are written one after the other, and how many of the smaller make one.
+
+    between: what follows the larger unit. after: what follows the number of the smaller one, which is `{}`. units: the
+    larger unit, the smaller one and their ratio.
+    """
+    return [
+        (
+            re.compile(rf"\s?(?:{larger}){between}", re.IGNORECASE),
+            re.compile(after.replace("{}", f"(?:{smaller})"), re.IGNORECASE),
+            ratio,
+        )
+        for larger, smaller, ratio in units
+    ]
+
+
+_COMPOUNDS = _compounds(
+    r",?(?:\s?|\s+and\s+)",
+    r"[\s-]?{}(?!\w)",
+    [
         (r"days?|d", r"hours?|hrs?|h", 24),
         (r"hours?|hrs?\.?|h", r"minutes?|mins?|m", 60),
         (r"minutes?|mins?\.?|m", r"seconds?|secs?|s", 60),
@@ -119,19 +136,20 @@ _COMPOUNDS = [
         (r"pounds?|lbs?\.?", r"ounces?|oz", 16),
         (r"dollars?|euros?", r"cents?", 100),
         (r"pounds?", r"pence|p", 100),
-    )
-]
-# The same in metric units. With "and" or a comma they may be two measures: "2 m and 30 cm" of a rectangle.
-_COMPOUNDS += [
-    (re.compile(rf"\s?(?:{larger})\s?", re.IGNORECASE), re.compile(rf"\s?(?:{smaller})(?![\w/^])", re.I), ratio)
-    for larger, smaller, ratio in (
+    ],
+)
+# In metric units "and" or a comma may join two measures: "2 m and 30 cm" of a rectangle.
+_COMPOUNDS += _compounds(
+    r"\s?",
+    r"\s?{}(?![\w/^])",
+    [
         (r"kilomet(?:re|er)s?|km", r"met(?:re|er)s?|m", 1000),
         (r"met(?:re|er)s?|m", r"centimet(?:re|er)s?|cm", 100),
         (r"centimet(?:re|er)s?|cm", r"millimet(?:re|er)s?|mm", 10),
         (r"kilograms?|kilos?|kg", r"grams?|grammes?|g", 1000),
         (r"lit(?:re|er)s?|l", r"millilit(?:re|er)s?|ml", 1000),
-    )
-]
+    ],
+)
 _MINUTES = r"(?:['′’](?!['′’])|\^\{?\\prime\}?(?!\\prime)|\s?(?:arc ?)?min(?:ute)?s?\b)"
 _SECONDS = r"(?:[\"″”]|''|′′|’’|\^\{?\\prime\\prime\}?|\s?(?:arc ?)?sec(?:ond)?s?\b)"
 # An angle in degrees, minutes and seconds: 30°15', 30^\circ 15' 20".

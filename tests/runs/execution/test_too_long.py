@@ -1,4 +1,4 @@
-"""Conversations that are too long for the model: a resume requests them again only if it is told to."""
+"""Conversations that are too long for the model: only a resume with `retry_too_long` requests them again."""
 
 import json
 from pathlib import Path
