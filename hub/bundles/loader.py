@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Protocol
@@ -24,7 +24,7 @@ from hub.bundles.archive import (
 )
 from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
-from hub.common import digests
+from hub.common import digests, wording
 from hub.common.documents import yaml_source
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths, is_code
@@ -127,8 +127,15 @@ def _find_top_folder(paths: Mapping[str, FileInfo]) -> str:
         return f"{top}/"
     raise ArchiveError(
         f"there is no {MANIFEST} at its root, nor in its single top folder.",
-        f"Pack only the folder that contains {MANIFEST}.",
+        _how_to_name_manifest(paths) or f"Pack only the folder that contains {MANIFEST}.",
     )
+
+
+def _how_to_name_manifest(paths: Iterable[str]) -> str:
+    """Return the advice to rename a file such as environment.yml; empty if no file has a similar name."""
+    names = {path.rpartition("/")[2]: path for path in paths}
+    similar = wording.find_similar(MANIFEST, [name for name in names if name != MANIFEST])
+    return f"Rename {names[similar]} to {MANIFEST}." if similar else ""
 
 
 class Bundle:
@@ -180,6 +187,9 @@ class Bundle:
     @cached_property
     def yaml(self) -> yaml_source.YamlText:
         """The parsed environment.yaml, with line numbers."""
+        if MANIFEST not in self.files:
+            remedy = _how_to_name_manifest(self.files) or "Is this the folder of a bundle?"
+            raise BundleError(Problem(file=MANIFEST, message="there is no such file in the bundle.", remedy=remedy))
         try:
             return yaml_source.parse(self.text(MANIFEST))
         except yaml_source.YamlError as error:

@@ -5,7 +5,7 @@ import json
 import re
 import signal
 import sys
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import ClassVar, TextIO, cast
@@ -21,6 +21,11 @@ from hub.management.invocation import command
 from sandbox.errors import SandboxUnavailable
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def add_json_argument(parser: ArgumentParser) -> None:
+    """Add the option --json, with which a command prints one JSON document (`Command.print_json`)."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 
 def day(text: str) -> date:
@@ -72,7 +77,7 @@ class Command(BaseCommand):
 
     stdout: TextOutput
     stderr: TextOutput
-    _json = False
+    prints_json = False  # whether stdout is for one JSON document (--json)
     _printed = False
     _from_command_line = False
 
@@ -88,7 +93,7 @@ class Command(BaseCommand):
         super().run_from_argv(argv)
 
     def execute(self, *args: object, **options: object) -> str | None:
-        self._json, self._printed = bool(options.get("json")), False
+        self.prints_json, self._printed = bool(options.get("json")), False
         for name in ("stdout", "stderr"):  # Django would replace them by outputs that print everything
             if (given := options.pop(name, None)) is not None:
                 setattr(self, name, TextOutput(cast(TextIO, given)))
@@ -118,7 +123,7 @@ class Command(BaseCommand):
 
     def print_json(self, document: object) -> None:
         """Print the JSON document; does nothing without --json or if one was printed."""
-        if self._json and not self._printed:
+        if self.prints_json and not self._printed:
             self._printed = True
             self.stdout.write_document(json.dumps(document, ensure_ascii=False, allow_nan=False))
 

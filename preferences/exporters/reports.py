@@ -19,8 +19,8 @@ class PreferenceReport(ExportReport):
     runs: set[int] = field(default_factory=set)
 
     def to_json(self) -> JSONObject:
-        """Return `{"rows", "kept", "ties", "dropped": {reason: count}, "first_chosen", "length_correlation"}`."""
-        return {"rows": self.written, **self.lint.to_json()}
+        """Return what every export reports, with the figures of the linter, such as `kept`, `ties` and `dropped`."""
+        return {**ExportReport.to_json(self), **self.lint.to_json()}
 
     def add_source(self, preference: Preference) -> None:
         """Record where a written preference comes from."""

@@ -39,6 +39,10 @@ class ExportReport:
     left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
 
+    def to_json(self) -> JSONObject:
+        """Return `{"rows", "left_out": {reason: count}, "files": [path]}`."""
+        return {"rows": self.written, "left_out": dict(self.left_out), "files": [str(path) for path in self.files]}
+
     def left_out_lines(self) -> list[str]:
         """Return a sentence for each reason, such as "Left out 3: no gold answer."."""
         return [f"Left out {count:,}: {reason}." for reason, count in self.left_out.items() if count]

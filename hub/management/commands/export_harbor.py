@@ -7,7 +7,7 @@ from pathlib import Path
 from hub.benchmarks.harbor.export import WrittenTasks, write_tasks
 from hub.bundles.loader import open_bundle
 from hub.common.wording import counted
-from hub.management.base import INCOMPLETE
+from hub.management.base import INCOMPLETE, add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.selectors import get_version
 from hub.services import export_bundle
@@ -19,7 +19,7 @@ class Command(BundleCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("environment", metavar="SLUG[@VERSION]", help="or the folder of a bundle")
         parser.add_argument("--output", required=True, metavar="DIR", help="a new folder for the tasks")
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        add_json_argument(parser)
 
     def handle(self, *args: object, environment: str, output: str, json: bool, **options: object) -> None:
         folder = Path(output)

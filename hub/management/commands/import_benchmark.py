@@ -15,6 +15,7 @@ from hub.benchmarks.schema import Benchmark
 from hub.common.errors import UserError
 from hub.common.wording import counted
 from hub.datasets.row_types import Row
+from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.services import import_bundle
@@ -56,7 +57,7 @@ class Command(BundleCommand):
         parser.add_argument(
             "--out", metavar="FOLDER", help="write the bundle into a new folder instead of importing it"
         )
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         benchmark = BENCHMARKS.require(options["name"])

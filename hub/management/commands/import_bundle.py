@@ -7,6 +7,7 @@ from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
 from hub.common.wording import counted
 from hub.gates.certificates import failed_gates
+from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.selectors import is_newer
@@ -21,7 +22,7 @@ class Command(BundleCommand):
         parser.add_argument(
             "--publish", action="store_true", help="run the gates, and publish the version if they pass"
         )
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        add_json_argument(parser)
         self.add_gate_arguments(parser)
 
     def handle(

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from hub.benchmarks.harbor.bundle import write_bundle
 from hub.benchmarks.harbor.tasks import FoundTasks, find_tasks
 from hub.common.wording import counted
-from hub.management.base import INCOMPLETE
+from hub.management.base import INCOMPLETE, add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.services import import_bundle
@@ -32,7 +32,7 @@ class Command(BundleCommand):
         parser.add_argument("--slug", required=True, help="the environment's slug")
         parser.add_argument("--bundle-version", default="1.0.0", metavar="VERSION", help="its version number")
         parser.add_argument("--out", metavar="FOLDER", help="write the bundle into a new folder, and store nothing")
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         found = find_tasks(Path(options["path"]))

@@ -8,7 +8,7 @@ from hub.bundles.loader import CERTIFICATE, open_bundle
 from hub.bundles.validation import Report, validate_bundle
 from hub.common.wording import counted
 from hub.gates.certificates import Certificate, failed_gates
-from hub.management.base import INCOMPLETE
+from hub.management.base import INCOMPLETE, add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError, problem_to_json
 
@@ -19,7 +19,7 @@ class Command(BundleCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", help="the bundle's folder or .zip")
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        add_json_argument(parser)
         parser.add_argument("--no-gates", action="store_true", help="check the files only; run nothing")
         parser.add_argument(
             "--write-certificate", action="store_true", help=f"write {CERTIFICATE} into the bundle's folder"

@@ -74,7 +74,7 @@ class Command(base.Command):
             "--by-settings", action="store_true", help="what the periodic task removes (LLMEVAL_KEEP_..._DAYS)"
         )
         parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and remove nothing")
-        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        base.add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         removals = _removals(options)

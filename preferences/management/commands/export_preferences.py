@@ -1,13 +1,13 @@
 """`manage.py export_preferences`: write linted preference data for training, with a dataset card and provenance."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 
-from hub.common.output.files import add_force_argument
 from hub.common.wording import counted
 from hub.management import base
 from hub.models import Environment
@@ -15,6 +15,7 @@ from preferences.exporters import FORMATS, PreferenceReport, export_preferences
 from preferences.models import Preference
 from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
 from runs.exports import check_known
+from runs.management.export_command import ExportCommand
 from runs.selectors import get_run
 
 
@@ -33,7 +34,7 @@ class Options(TypedDict):
     force: bool
 
 
-class Command(base.Command):
+class Command(ExportCommand):
     help = "Write preferences. Formats: " + "; ".join(f"{name}: {item.summary}" for name, item in FORMATS.items())
 
     option_names = {"environment": "--environment", "reviewer": "--reviewer"}
@@ -49,28 +50,23 @@ class Command(base.Command):
         parser.add_argument(
             "--since", type=base.day, metavar="DATE", help="only since this day (UTC), for example 2026-01-31"
         )
-        parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
-        add_force_argument(parser)
+        super().add_arguments(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         rows = filter_preferences(current_preferences(), **_filters(options))
         report = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
-        self.print_json({**report.to_json(), "files": [str(path) for path in report.files]})
-        if not options["json"]:
-            self._print_report(report)
+        self.print_report(report, _describe(report))
 
-    def _print_report(self, report: PreferenceReport) -> None:
-        for line in report.left_out_lines():
-            self.stderr.write(line)
-        figures = report.lint.to_json()
-        if figures["first_chosen"] is not None:
-            self.stdout.write(f"The pair's first response was chosen in {100 * figures['first_chosen']:.1f} %.")
-        if figures["length_correlation"] is not None:
-            self.stdout.write(
-                f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
-            )
-        paths = ", ".join(str(path) for path in report.files)
-        self.stdout.write(f"Wrote {counted(report.written, 'row')}: {paths}.")
+
+def _describe(report: PreferenceReport) -> Iterator[str]:
+    """Yield the linter's figures, and where the rows were written."""
+    figures = report.lint.to_json()
+    if figures["first_chosen"] is not None:
+        yield f"The pair's first response was chosen in {100 * figures['first_chosen']:.1f} %."
+    if figures["length_correlation"] is not None:
+        yield f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
+    paths = ", ".join(str(path) for path in report.files)
+    yield f"Wrote {counted(report.written, 'row')}: {paths}."
 
 
 def _filters(options: Options) -> PreferenceFilters:

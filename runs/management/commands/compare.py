@@ -57,7 +57,7 @@ class Command(base.Command):
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the comparison as one HTML file")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the comparison as Markdown")
         add_force_argument(parser)
-        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        base.add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         margin = options["margin"]

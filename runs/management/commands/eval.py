@@ -99,7 +99,7 @@ class Command(base.Command):
         parser.add_argument(
             "--limit", type=int, metavar="N", help="only the first N of each environment's selected cases"
         )
-        parser.add_argument("--json", action="store_true", help="one JSON document on stdout, the rest on stderr")
+        base.add_json_argument(parser)
         parser.add_argument("--dry-run", action="store_true", help="validate, count and estimate; call no model")
         parser.add_argument("--no-cache", action="store_true", help="call models even if replies are in the cache")
         parser.add_argument("--fail-under", type=float, metavar="X", help="exit 4 if an accuracy (0 to 1) is below X")

@@ -4,9 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.common.output.files import add_force_argument
-from hub.management import base
 from runs.exports import COMPLETIONS, FORMATS, export_failures
+from runs.management.export_command import ExportCommand
 from runs.selectors import get_run
 
 
@@ -22,9 +21,10 @@ class Options(TypedDict):
     flag: str
     completion: str
     force: bool
+    json: bool
 
 
-class Command(base.Command):
+class Command(ExportCommand):
     help = "Write the failing cases of a run. Formats: " + "; ".join(f"{k}: {f.summary}" for k, f in FORMATS.items())
 
     option_names = {"environment": "--environment", "model": "--model"}
@@ -44,7 +44,7 @@ class Command(base.Command):
             help="right answers of sft and openai only from gold answers, other attempts of the model, or other models "
             "(default: the first of these that exists)",
         )
-        add_force_argument(parser)
+        super().add_arguments(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = export_failures(
@@ -59,6 +59,4 @@ class Command(base.Command):
             force=options["force"],
         )
         exported.require_rows("failing case")
-        for line in exported.left_out_lines():
-            self.stderr.write(line)
-        self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")
+        self.print_report(exported, [f"Wrote {exported.written:,} to {options['out']}."])

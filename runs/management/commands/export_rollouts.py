@@ -8,7 +8,6 @@ from typing import TypedDict, Unpack
 from django.contrib.auth.models import User
 
 from hub.common import wording
-from hub.common.output.files import add_force_argument
 from hub.management import base
 from hub.selectors import get_version
 from runs.exports import (
@@ -20,6 +19,7 @@ from runs.exports import (
     export_episodes,
     export_run_rollouts,
 )
+from runs.management.export_command import ExportCommand
 from runs.models import EpisodeSession
 from runs.selectors import get_run
 
@@ -35,9 +35,10 @@ class Options(TypedDict):
     user: str | None
     since: date | None
     force: bool
+    json: bool
 
 
-class Command(base.Command):
+class Command(ExportCommand):
     help = (
         "Write episodes that trainers drove over REST, or a run's scored responses, to a file with rewards and tokens."
     )
@@ -54,14 +55,12 @@ class Command(base.Command):
         parser.add_argument("--model", metavar="M", default="", help="only rollouts of the model with this label")
         parser.add_argument("--user", metavar="NAME", help="only episodes of this user")
         parser.add_argument("--since", type=base.day, metavar="DATE", help="only episodes started since this day (UTC)")
-        add_force_argument(parser)
+        super().add_arguments(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = self._export(options)
         exported.require_rows("rollout")
-        for line in exported.left_out_lines():
-            self.stderr.write(line)
-        self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
+        self.print_report(exported, [f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}."])
 
     def _export(self, options: Options) -> ExportReport:
         selection = RolloutSelection(

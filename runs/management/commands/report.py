@@ -22,7 +22,7 @@ class Command(base.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
         add_report_arguments(parser)
-        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        base.add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         run = get_run(options["run"])

@@ -50,7 +50,7 @@ class Command(base.Command):
         parser.add_argument("--tag", metavar="TAG", help="`list`: only runs with this tag")
         parser.add_argument("--deleted", action="store_true", help="`list`: the deleted runs")
         parser.add_argument("--limit", type=int, default=20, metavar="N", help="`list`: at most N runs (default 20)")
-        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        base.add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         action, name = options["action"], options["run"]

@@ -9,7 +9,7 @@ from runs.models import ENDED, Run
 from runs.selectors import get_run
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig, tracking_config
-from runs.tracking.sync import runs_to_log, track
+from runs.tracking.sync import TrackingOutcome, runs_to_log, track
 
 
 class Command(base.Command):
@@ -20,11 +20,13 @@ class Command(base.Command):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("runs", metavar="RUN", nargs="*", help="by default all that are pending or outdated")
+        base.add_json_argument(parser)
 
     def handle(self, *args: object, runs: list[str], **options: object) -> None:
         selected = [get_run(name) for name in runs] or runs_to_log()
         if not selected:
-            self.stdout.write("No run is pending.")
+            self.print_json({"runs": []})
+            self._write("No run is pending.")
             return
         active = [str(run.pk) for run in selected if run.status not in ENDED]
         if active:
@@ -33,18 +35,28 @@ class Command(base.Command):
             )
         tracker = Tracker.start(TrackingConfig())
         try:
-            failed = sum(not self._sync(run, tracker) for run in selected)
+            outcomes = {run: self._sync(run, tracker) for run in selected}
         finally:
             tracker.close()
-        if failed:
+        self.print_json({"runs": [{"run": run.pk, **outcome, **_links(run)} for run, outcome in outcomes.items()]})
+        if any(outcome["state"] != Run.TrackingState.LOGGED for outcome in outcomes.values()):
             raise SystemExit(UNAVAILABLE)
 
-    def _sync(self, run: Run, tracker: Tracker) -> bool:
+    def _sync(self, run: Run, tracker: Tracker) -> TrackingOutcome:
         outcome = track(run, tracker, tracking_config(run))
         if outcome["state"] != Run.TrackingState.LOGGED:
             self.stderr.write(f"Run {run.pk} is still pending: {outcome['error']}")
-            return False
-        self.stdout.write(
-            f"Run {run.pk} is logged as {run.tracking['parent']} in experiment {run.tracking['experiment']!r}."
-        )
-        return True
+        else:
+            self._write(
+                f"Run {run.pk} is logged as {run.tracking['parent']} in experiment {run.tracking['experiment']!r}."
+            )
+        return outcome
+
+    def _write(self, text: str) -> None:
+        if not self.prints_json:
+            self.stdout.write(text)
+
+
+def _links(run: Run) -> dict[str, object]:
+    """Return the experiment and, once the run is logged, the id of its parent run in MLflow."""
+    return {key: run.tracking[key] for key in ("experiment", "parent") if key in run.tracking}

@@ -109,6 +109,28 @@ def test_archive_without_a_manifest_at_its_root_is_rejected(names):
         open_archive(out)
 
 
+@pytest.mark.parametrize("name", ["environment.yml", "Environment.YAML"])
+def test_manifest_with_another_name_is_to_be_renamed(tmp_path, name):
+    folder = write_bundle(tmp_path / "a")
+    (folder / "environment.yaml").rename(folder / name)
+    with open_bundle(folder) as bundle, pytest.raises(BundleError, match=rf"Rename {name} to environment\.yaml\."):
+        _ = bundle.manifest
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(folder / name, f"top/{name}")
+    with pytest.raises(BundleError, match=rf"Rename top/{name} to environment\.yaml\."):
+        open_archive(packed)
+
+
+def test_misplaced_manifest_is_not_to_be_renamed():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a/environment.yaml", "spec: 1")
+        archive.writestr("b/x", "")
+    with pytest.raises(BundleError, match="Pack only the folder"):
+        open_archive(packed)
+
+
 def test_missing_path_is_rejected(tmp_path):
     assert "no such file" in refusal(tmp_path / "nowhere")
 

@@ -713,7 +713,7 @@ def test_export_is_independent_of_chunk_size(tmp_path: Path, format: str, monkey
         parts = export_preferences(current_preferences(), tmp_path / "parts", format=format)
     finally:
         gc.unfreeze()
-    assert parts.to_json() == whole.to_json()
+    assert {**parts.to_json(), "files": []} == {**whole.to_json(), "files": []}
     assert [path.name for path in parts.files] == [path.name for path in whole.files]
     for one, other in zip(whole.files, parts.files, strict=True):
         assert one.read_bytes() == other.read_bytes()

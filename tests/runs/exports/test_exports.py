@@ -473,6 +473,21 @@ def test_command_reports_written_and_left_out_cases(tmp_path: Path, capsys: Any)
     assert "alpha.jsonl" in capsys.readouterr().out
 
 
+def test_commands_report_as_json(tmp_path: Path) -> None:
+    run = failing_run(imported(tmp_path / "bundle"))
+    failures, recorded, rollouts = tmp_path / "out.jsonl", tmp_path / "recorded", tmp_path / "rollouts.jsonl"
+    said = run_command("export_failures", run.pk, "--format", "sft", "--out", failures, "--json")
+    assert json.loads(said) == {"rows": 2, "left_out": {"no gold answer": 1}, "files": [str(failures)]}
+    said = run_command("export_responses", run.pk, "--out", recorded, "--json")
+    report = json.loads(said)
+    assert report["rows"] == Response.objects.filter(run_model__run=run).count()
+    assert report["files"] == [str(path) for path in sorted(recorded.iterdir())]
+    said = run_command("export_rollouts", "--run", run.pk, "--out", rollouts, "--json")
+    assert json.loads(said)["files"] == [str(rollouts)]
+    said = run_command("export_failures", run.pk, "--format", "sft", "--out", failures, "--json", code=2)
+    assert "--force" in json.loads(said)["message"]
+
+
 def test_command_errors_name_the_option_to_correct(tmp_path: Path, capsys: Any) -> None:
     versions = [stored_version("one", 1), stored_version("two", 1)]
     run = stored_run(versions)

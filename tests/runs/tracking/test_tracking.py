@@ -181,12 +181,20 @@ def test_run_stays_pending_while_mlflow_is_down_and_a_later_sync_logs_it(
         call_command("sync_tracking")
     assert left.value.code == 3
     settings.MLFLOW_TRACKING_URI = store
+    capsys.readouterr()
     call_command("sync_tracking")
     run.refresh_from_db()
     assert run.tracking_state == "logged"
+    assert run.tracking["parent"] in capsys.readouterr().out
     assert pending_runs() == []
     call_command("sync_tracking")
-    assert capsys.readouterr().out.splitlines()[-1] == "No run is pending."
+    assert capsys.readouterr().out == "No run is pending.\n"
+    call_command("sync_tracking", "--json")
+    assert json.loads(capsys.readouterr().out) == {"runs": []}
+    call_command("sync_tracking", str(run.pk), "--json")
+    (logged,) = json.loads(capsys.readouterr().out)["runs"]
+    run.refresh_from_db()
+    assert logged == {"run": run.pk, "state": "logged", "experiment": "late", "parent": run.tracking["parent"]}
 
 
 def test_command_logs_no_run_that_has_not_ended(capsys: pytest.CaptureFixture[str]) -> None:
