@@ -11,7 +11,7 @@ from hub.common.digests import attempt_seed
 from hub.common.wording import counted
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import case_split
-from runs.rollouts.creation import NewRollout, check_case, check_limit, check_trainable, create_rollout
+from runs.rollouts.creation import NewRollout, check_case, check_limit, check_split, check_trainable, create_rollout
 from runs.rollouts.errors import RolloutError
 from runs.rollouts.sessions import delete_rollout
 
@@ -95,7 +95,9 @@ def _draw(version: EnvironmentVersion, n: int, split: str, seed: int) -> list[st
     cases = version.cases.filter(held_out=False).order_by("position")
     if split:
         rows = cases.values_list("external_id", "data").iterator(chunk_size=500)
-        ids = [case for case, data in rows if case_split(data) == split]
+        splits = {case: case_split(data) for case, data in rows}
+        check_split(split, set(splits.values()))
+        ids = [case for case, value in splits.items() if value == split]
     else:
         ids = list(cases.values_list("external_id", flat=True))
     if len(ids) < n:

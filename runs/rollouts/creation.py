@@ -1,6 +1,6 @@
 """Creation of episodes, within the limit of open episodes per user."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -132,6 +132,13 @@ def check_case(case: Case, path: str = "") -> None:
     """Raise RolloutError at the key *path* if *case* is of a held-out split."""
     if case.held_out:
         raise RolloutError(f"The case {case.external_id!r} is held out: it must not be used for training.", path)
+
+
+def check_split(split: str, known: Collection[str]) -> None:
+    """Raise RolloutError if *split* is given and not among *known*, the splits of cases that may be trained on."""
+    if split and split not in known:
+        named = sorted(filter(None, set(known)))
+        raise RolloutError(wording.unknown_name("split for training", split, named, none="no case has one"), "split")
 
 
 def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:

@@ -10,7 +10,7 @@ from hub.environments.episodes import Episode, Observation
 from hub.models import Case, EnvironmentVersion, Team
 from hub.protocols.cases import case_split
 from runs.models import EpisodeSession
-from runs.rollouts.creation import check_trainable, choose_paying_team
+from runs.rollouts.creation import check_split, check_trainable, choose_paying_team
 from runs.rollouts.errors import RolloutError
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance
@@ -52,7 +52,7 @@ def list_openings(
     Cases of held-out splits are left out. *split* selects cases whose column `split` has this value. *opened*:
     reset an episode of each case and return its first observation. It is that of the attempt 1 with *seed*.
 
-    Raises RolloutError if the environment or the roles are wrong, and EnvironmentFailed or RolloutFailed if a reset
+    Raises RolloutError if the environment, the split or the roles are wrong, and EnvironmentFailed or RolloutFailed if a reset
     fails. TeamError and QuotaExceeded concern the team that pays for the roles.
     """
     payer: Team | None = None
@@ -63,6 +63,7 @@ def list_openings(
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     rows = version.cases.filter(held_out=False).order_by("position").values_list("pk", "data").iterator(chunk_size=500)
     splits = {pk: case_split(data) for pk, data in rows}
+    check_split(split, set(splits.values()))
     selected = [pk for pk, value in splits.items() if not split or value == split]
     cases = version.cases.in_bulk(selected[offset : offset + limit])
     page = [

@@ -116,6 +116,10 @@ def test_split_limits_the_cases_that_are_drawn(api: APIClient) -> None:
     assert {group["case"] for group in groups} == {"peru", "cuba"}
     assert paths(post(api, "episodes/batch", n=3, split="train")) == ["n"]
     assert paths(post(api, "episodes/batch", cases=["peru"], split="train")) == ["split"]
+    for path, asked in (("episodes/batch", {"n": 1}), ("episodes/cases", {})):
+        answer = post(api, path, split="trian", **asked)
+        assert paths(answer) == ["split"]
+        assert "did you mean 'train'?" in answer.content.decode()
 
 
 def test_invalid_batches_name_the_key_and_start_nothing(api: APIClient, settings: Any) -> None:
