@@ -15,6 +15,7 @@ from typing import Literal
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
 from hub.bundles.reference_answers import RecordedCalls, ReferenceAnswers
+from hub.common import wording
 from hub.common.digests import attempt_seed
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment
@@ -70,12 +71,18 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOutcome:
-    """Result of an episode: `not_run` if a recording is missing, `broken` if the environment or sandbox failed."""
+    """Result of an episode: `not_run` if a recording is missing, `broken` if the environment or sandbox failed.
+
+    unused   how many turns of the answer were left when the episode ended
+    stopped  whether the answer's turns ended before the episode did
+    """
 
     status: Literal["passed", "failed", "unscored", "not_run", "broken"]
     value: float | None
     reason: str
     step: Step | None = None
+    unused: int = 0
+    stopped: bool = False
 
 
 @dataclass(slots=True)
@@ -95,11 +102,12 @@ class _GateRunner:
         episode = Episode(environment, case, key=key, seed=seed, services=self.services)
         try:
             await episode.reset()
-            for message in messages:
-                if episode.done:
-                    break
-                step = await episode.step(message)
-            if not episode.done:
+            used = 0
+            while used < len(messages) and not episode.done:
+                step = await episode.step(messages[used])
+                used += 1
+            stopped = not episode.done
+            if stopped:
                 step = await episode.stop("turns")
         except (ModelError, ScoringFailed) as error:
             return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
@@ -108,7 +116,8 @@ class _GateRunner:
         finally:
             await episode.close()
         assert step.score is not None
-        return EpisodeOutcome(step.score.status, step.score.value, step.score.reason, step)
+        score = step.score
+        return EpisodeOutcome(score.status, score.value, score.reason, step, len(messages) - used, stopped)
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
         """Score an answer twice. Fail *gate* if the result is wrong, and `repeat` if the second result differs."""
@@ -121,6 +130,8 @@ class _GateRunner:
         if outcome.status != expected:
             note = f" ({why})" if why else ""
             gate.fail(case.id, f"{gate.name} answer {attempt}{note}: {outcome.status}. {outcome.reason}".strip())
+        if gate.name == "gold" and not gate.note:
+            gate.note = _length_note(outcome, f"case {case.id!r}", f"gold answer {attempt}")
         if outcome.status == "broken":
             return
         again = await self.run_episode(case, gate.name, attempt, messages)
@@ -130,6 +141,13 @@ class _GateRunner:
                 case.id,
                 f"{gate.name} answer {attempt}: {outcome.status} {outcome.value}, then {again.status} {again.value}.",
             )
+
+
+def _length_note(outcome: EpisodeOutcome, case: str, answer: str) -> str:
+    """Return a sentence if an answer has more or fewer turns than its episode took; "" otherwise."""
+    if outcome.unused:
+        return f"{case}: the episode ended before {wording.counted(outcome.unused, 'turn')} of {answer}."
+    return f"{case}: {answer} ended before the episode, which was stopped and scored." if outcome.stopped else ""
 
 
 def run_gates(

@@ -35,7 +35,7 @@ def run() -> Run:
 
 
 def certificate(version: EnvironmentVersion) -> Certificate:
-    """Return a certificate whose failure quotes the target."""
+    """Return a certificate whose failure quotes the target, and whose note names a case."""
     gate: GateResult = {
         "name": "gold",
         "what": "Gold answers pass.",
@@ -43,7 +43,7 @@ def certificate(version: EnvironmentVersion) -> Certificate:
         "checked": 1,
         "failed": 1,
         "failures": [{"case": "c0", "message": f"failed. {TARGET}"}],
-        "note": "",
+        "note": "case 'c0': noted",
     }
     return {
         "digest": version.digest,
@@ -163,8 +163,9 @@ def test_certificates_say_what_failed_only_to_those_who_may_see_cases(run: Run) 
         client.force_login(user)
         (gate,) = client.get("/api/v1/environments/sums/versions/1.0.0/").json()["certificate"]["gates"]
         assert (gate["status"], gate["failed"]) == ("failed", 1)
-        assert bool(gate["failures"]) is may, user
-        assert (TARGET in client.get("/hub/sums/1.0.0/certificate/").text) is may, user
+        assert bool(gate["failures"]) is bool(gate["note"]) is may, user
+        page = client.get("/hub/sums/1.0.0/certificate/").text
+        assert (TARGET in page) is ("noted" in page) is may, user
 
 
 def test_search_does_not_match_withheld_reasons(run: Run) -> None:

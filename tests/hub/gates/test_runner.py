@@ -180,19 +180,39 @@ def test_large_dataset_is_sampled_evenly_and_noted_in_the_certificate(tmp_path, 
     assert done[-1] == (10, 10)
 
 
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        (["Hm."], "case 'Norway': gold answer 1 ended before the episode, which was stopped and scored."),
+        (["Hm.", "Oslo"], ""),
+        (["Hm.", "Oslo", "Oslo"], "case 'Norway': the episode ended before 1 turn of gold answer 1."),
+    ],
+)
+def test_gold_answer_with_too_many_or_too_few_turns_is_noted(tmp_path, monkeypatch, answer, note):
+    monkeypatch.setitem(HARNESSES, "two_turns", TwoTurns())
+    gold = lines([{"case": "Norway", "messages": [{"content": text} for text in answer]}])
+    folder = write_bundle(
+        tmp_path, harness={"type": "two_turns"}, gold="gold.jsonl", files={"gold.jsonl": gold}, wrong=None
+    )
+    assert run(folder)[1]["gold"]["note"] == note
+
+
+class TwoTurns(SingleTurn):
+    """Harness whose episodes take two answers; the second is scored."""
+
+    type = "two_turns"
+
+    async def reset(self, play):
+        turn = await super().reset(play)
+        return type(turn)(state=0, messages=turn.messages)
+
+    async def step(self, play, state, message):
+        turn = await super().step(play, state, message)
+        follow = [{"role": "user", "content": "And now?"}] if state == 0 else []
+        return type(turn)(state=state + 1, messages=follow, done=state == 1)
+
+
 def test_gold_answers_of_several_turns_are_sent_in_order(tmp_path, monkeypatch):
-    class TwoTurns(SingleTurn):
-        type = "two_turns"
-
-        async def reset(self, play):
-            turn = await super().reset(play)
-            return type(turn)(state=0, messages=turn.messages)
-
-        async def step(self, play, state, message):
-            turn = await super().step(play, state, message)
-            follow = [{"role": "user", "content": "And now?"}] if state == 0 else []
-            return type(turn)(state=state + 1, messages=follow, done=state == 1)
-
     monkeypatch.setitem(HARNESSES, "two_turns", TwoTurns())
     gold = [{"case": row["country"], "messages": [{"content": "Hm."}, {"content": row["capital"]}]} for row in ROWS]
     folder = write_bundle(
