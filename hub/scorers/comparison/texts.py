@@ -25,7 +25,7 @@ def targets(value: object) -> list[str]:
 def require_targets(value: object) -> object:
     """Return *value* if it has a target and none is empty, because an empty answer would pass. Raises ValueError."""
     found = targets(value)
-    if not found or not all(target.strip() for target in found):
+    if not found or not all(extraction.clean(target).strip() for target in found):
         raise ValueError("a target is missing or empty; give each case a non-empty text, or the rule a `target`")
     return value
 
@@ -46,9 +46,10 @@ def compared_text(submission: Submission, extract: str) -> str:
 
 def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:
     """Return *text* normalized: Unicode NFKC, plain quotes and hyphens, single spaces, optionally without case and
-    punctuation. The sign of a number is no punctuation; a text of punctuation alone stays.
+    punctuation. Invisible characters are removed. The sign of a number is no punctuation; a text of punctuation
+    alone stays.
     """
-    text = unicodedata.normalize("NFKC", _POWER.sub("^", text)).translate(_PLAIN)
+    text = unicodedata.normalize("NFKC", _POWER.sub("^", extraction.clean(text))).translate(_PLAIN)
     if ignore_punctuation and any(map(str.isalnum, text)):
         text = _SIGN.sub("−", text)
         text = "".join(" " if unicodedata.category(c).startswith("P") else c for c in text)

@@ -39,6 +39,7 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("1914–1918", {"target": "1914-1918"}),
         ("\u22125", {"target": "-5"}),
         ("\u200bXLIX", {}),
+        ("naive", {"target": "na\u00adive"}),
         ("\ufeffXLIX\r\n", {"extract": "whole"}),
         ("«XLIX»", {}),
         ("„XLIX“", {}),
@@ -247,6 +248,8 @@ TREE = {
         '{"name": "oak", "height_m": 30}',
         'Here:\n```json\n{"name": "oak"}\n```\nA fine tree.',
         'It is {"name": "oak"} I think.',
+        '```json\n{"name": "oak"}\n```\nRead from:\n```\n["oak.txt", "elm.txt"]\n```',
+        '{"name": "oak", "name": "oak"}',
     ],
 )
 async def test_json_is_found_anywhere_in_the_answer(text: str) -> None:
@@ -261,6 +264,7 @@ async def test_json_is_found_anywhere_in_the_answer(text: str) -> None:
         ('{"name": "oak", "height_m": -2}', "At $.height_m: -2 is less than the minimum of 0"),
         ('{"name": "Oak"}', "does not match"),
         ('{"name": "oak", "age": 9}', "'age' is not allowed"),
+        ('{"name": "elm", "name": "oak"}', "the key 'name' has two values"),
     ],
 )
 async def test_json_schema_problem_has_its_path(text: str, problem: str) -> None:
@@ -273,6 +277,20 @@ async def test_json_can_be_compared_with_a_target() -> None:
     options = {"schema": True, "target": {"a": [1, 2], "b": None}}
     assert (await judge("json_schema", '{"b": null, "a": [1.0, 2]}', **options)).value == 1.0
     assert (await judge("json_schema", '{"b": null, "a": [2, 1]}', **options)).value == 0.0
+
+
+async def test_json_texts_are_compared_by_the_characters_that_are_seen() -> None:
+    options = {"schema": True, "target": {"name": ["cafe\u0301", "na\u00adive"]}}
+    assert (await judge("json_schema", '{"name": ["café", "naive"]}', **options)).value == 1.0
+    assert (await judge("json_schema", '{"name": ["cafe", "naive"]}', **options)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("number", "divisor", "value"),
+    [("19.99", 0.01, 1.0), ("0.3", 0.1, 1.0), ("19.995", 0.01, 0.0), ("1e400", 2, 0.0), ("12345678901234567891", 2, 0.0)],
+)
+async def test_multiples_are_decimal(number: str, divisor: float, value: float) -> None:
+    assert (await judge("json_schema", number, schema={"multipleOf": divisor})).value == value
 
 
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
