@@ -287,7 +287,13 @@ async def test_json_texts_are_compared_by_the_characters_that_are_seen() -> None
 
 @pytest.mark.parametrize(
     ("number", "divisor", "value"),
-    [("19.99", 0.01, 1.0), ("0.3", 0.1, 1.0), ("19.995", 0.01, 0.0), ("1e400", 2, 0.0), ("12345678901234567891", 2, 0.0)],
+    [
+        ("19.99", 0.01, 1.0),
+        ("0.3", 0.1, 1.0),
+        ("19.995", 0.01, 0.0),
+        ("1e400", 2, 0.0),
+        ("12345678901234567891", 2, 0.0),
+    ],
 )
 async def test_multiples_are_decimal(number: str, divisor: float, value: float) -> None:
     assert (await judge("json_schema", number, schema={"multipleOf": divisor})).value == value
