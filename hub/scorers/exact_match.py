@@ -1,5 +1,6 @@
 """The rule `exact_match`: the answer equals the target, except for white space."""
 
+import re
 from typing import Literal
 
 from pydantic import field_validator
@@ -7,7 +8,7 @@ from pydantic import field_validator
 from hub.extraction import strip_markup
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets
+from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets, without_emphasis
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -39,7 +40,14 @@ class ExactMatch(Scorer[ExactMatchOptions]):
             found = whole  # a target such as {"answer": 1} itself looks like a marked answer
         elif found == whole and options.extract == "answer":
             found = strip_markup(whole)  # "**Paris**." without a mark of its own
+        if options.extract == "answer" and normalized(found, **how) not in wanted_forms:
+            found = _without_marks(found)
         if normalized(found, **how) in wanted_forms:
             return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         wanted = " or ".join(quoted(target) for target in accepted[:3])
         return Verdict.of(False, f"Expected {wanted}, found {quoted(found)}.", found=found)
+
+
+def _without_marks(answer: str) -> str:
+    """Return *answer* without bold parts within it and an exclamation mark after its last word; 5! is a factorial."""
+    return re.sub(r"(?<=[^\W\d_]{2})!$", "", without_emphasis(answer))

@@ -53,7 +53,7 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
 
 
 def _visible(value: object) -> object:
-    """Return *value* without the invisible characters in its texts, which the text of an answer does not have either."""
+    """Return *value* without the invisible characters in its texts, which the text of an answer lacks, too."""
     if isinstance(value, str):
         return extraction.clean(value)
     if isinstance(value, list):

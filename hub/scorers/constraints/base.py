@@ -50,7 +50,7 @@ def words(text: str) -> list[str]:
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
 _TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$", re.MULTILINE)
-# An initial ("J. Smith", "U.S. Army") does not end a sentence, unless a word follows that begins sentences: "option A. It".
+# An initial ("J. Smith", "U.S. Army") does not end a sentence, unless a word follows that begins one: "option A. It".
 _INITIAL = re.compile(r"\b[A-Z]\.$")
 _BEGINNING = re.compile(
     r"\s+(?:The|This|That|These|Those|It|He|She|We|They|You|I|There|Then|But|And|So|If|In|On|At|As|When|While|However"

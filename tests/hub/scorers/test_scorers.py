@@ -40,6 +40,11 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("\u22125", {"target": "-5"}),
         ("\u200bXLIX", {}),
         ("naive", {"target": "na\u00adive"}),
+        ("Answer: **Lund**, Sweden", {"target": "Lund, Sweden"}),
+        ("It is in **Skåne**.\n\n**Answer:** the city of **Lund**.", {"target": "the city of Lund"}),
+        ("**Lund** and **Malmö**", {"target": "Lund and Malmö"}),
+        ("The answer is Lund!", {"target": "Lund"}),
+        ("2**3", {"target": "2**3"}),
         ("\ufeffXLIX\r\n", {"extract": "whole"}),
         ("«XLIX»", {}),
         ("„XLIX“", {}),
@@ -66,6 +71,9 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("**XLIX**.", {"extract": "whole"}),
         ("<think>XLIX</think>", {}),
         ("5²", {"target": "52"}),
+        ("5!", {"target": "5"}),
+        ("2**3**2", {"target": "232"}),
+        ("Lund!", {"target": "Lund", "extract": "whole"}),
         ("-5", {"target": "5", "ignore_punctuation": True}),
         ("5", {"target": "-5", "ignore_punctuation": True}),
         ("!", {"target": "?", "ignore_punctuation": True}),
@@ -97,10 +105,21 @@ def test_exact_match_without_target_is_rejected(target: Any) -> None:
         ("all", "No heat.", 0.0),
         ("any", "<think>heat</think>A bottle.", 0.0),
         ("any", "A vac\u00aduum.", 1.0),
+        ("any", "A **vac**uum.", 0.0),
+        ("all", "No **he**-**at** but heat, and a **vacuum**", 1.0),
     ],
 )
 async def test_includes_looks_for_any_or_all_targets(match: str, text: str, value: float) -> None:
     assert (await judge("includes", text, target=["vacuum", "heat"], match=match)).value == value
+
+
+async def test_includes_reads_bold_parts_without_their_marks() -> None:
+    assert (
+        await judge(
+            "includes", "It is **5** km away, in **Lund**, Sweden.", target=["5 km", "Lund, Sweden"], match="all"
+        )
+    ).value
+    assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:
@@ -129,6 +148,8 @@ def test_includes_rejects_empty_target(target: Any) -> None:
         ("2026-03-16\n", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 1.0),
         ("On 2026-03-16", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 0.0),
         ("YES", {"pattern": "yes", "ignore_case": True}, 1.0),
+        ("In Lund", {"pattern": r"in (\w+)", "target": "lund", "ignore_case": True}, 1.0),
+        ("In Lund", {"pattern": r"In (\w+)", "target": "lund"}, 0.0),
         ("order 17 of 20", {"pattern": r"order (\d+)", "target": 17}, 1.0),
         ("order 18 of 20", {"pattern": r"order (\d+)", "target": 17}, 0.0),
         ("order 18 of 20", {"pattern": r"order \d+ of (?P<all>\d+)", "target": 20, "group": "all"}, 1.0),
