@@ -6,9 +6,12 @@ from typing import Literal
 from pydantic import field_validator
 
 from hub.extraction import strip_markup
+from hub.extraction.fences import split
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets, without_emphasis
+
+_LABEL = r"\W*(?:(?:the\s+)?(?:final\s+)?answer\W*)?"
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -38,6 +41,8 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         whole = compared_text(submission, "whole")
         if normalized(whole, **how) in wanted_forms:
             found = whole  # a target such as {"answer": 1} itself looks like a marked answer
+        elif options.extract == "answer" and normalized(_only_block(whole), **how) in wanted_forms:
+            found = _only_block(whole)
         elif found == whole and options.extract == "answer":
             found = strip_markup(whole)  # "**Paris**." without a mark of its own
         if options.extract == "answer" and normalized(found, **how) not in wanted_forms:
@@ -46,6 +51,12 @@ class ExactMatch(Scorer[ExactMatchOptions]):
             return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         wanted = " or ".join(quoted(target) for target in accepted[:3])
         return Verdict.of(False, f"Expected {wanted}, found {quoted(found)}.", found=found)
+
+
+def _only_block(answer: str) -> str:
+    """Return the text of the fenced block that is the entire answer, apart from the word "Answer"; "" if none is."""
+    blocks, outside = split(answer)
+    return blocks[0].text.strip() if len(blocks) == 1 and re.fullmatch(_LABEL, outside, re.IGNORECASE) else ""
 
 
 def _without_marks(answer: str) -> str:
