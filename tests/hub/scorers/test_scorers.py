@@ -364,6 +364,9 @@ def test_json_values_of_different_type_or_list_order_differ(a: Any, b: Any) -> N
 # ---- reward ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("reward", "value"), [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None)])
+@pytest.mark.parametrize(
+    ("reward", "value"),
+    [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None), (sum([1 / 9] * 9), 1), (sum([0.1] * 10), 1)],
+)
 async def test_reward_rule_requires_a_reward_from_0_to_1(reward: Any, value: Any) -> None:
     assert (await judge("reward", "", reward=reward)).value == value
