@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from hub.extraction import strip_markup
+from hub.extraction import final_answer_as_written, strip_markup
 from hub.extraction.fences import split
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
@@ -46,7 +46,8 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         elif found == whole and options.extract == "answer":
             found = strip_markup(whole)  # "**Paris**." without a mark of its own
         if options.extract == "answer" and normalized(found, **how) not in wanted_forms:
-            found = _without_marks(found)
+            written = final_answer_as_written(submission.text)
+            found = written if normalized(written, **how) in wanted_forms else _without_marks(found)
         if normalized(found, **how) in wanted_forms:
             return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         wanted = " or ".join(quoted(target) for target in accepted[:3])
@@ -60,5 +61,7 @@ def _only_block(answer: str) -> str:
 
 
 def _without_marks(answer: str) -> str:
-    """Return *answer* without bold parts within it and an exclamation mark after its last word; 5! is a factorial."""
-    return re.sub(r"(?<=[^\W\d_]{2})!$", "", without_emphasis(answer))
+    """Return *answer* without bold parts within it, the backslashes of TeX's braces, and an exclamation mark after its
+    last word; 5! is a factorial.
+    """
+    return re.sub(r"(?<=[^\W\d_]{2})!$|\\(?=[{}])", "", without_emphasis(answer))
