@@ -156,7 +156,9 @@ def final_answer_as_written(text: str) -> str:
     """
     source = answer_text(text)
     found = next((s for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None)
-    if found:
+    if found and found.mark == Marker.FORMAT:
+        source = found.text
+    elif found:
         start = found.start
         while start and source[start - 1] in "*_`#>":
             start -= 1

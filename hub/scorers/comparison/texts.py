@@ -13,9 +13,8 @@ PATTERN_TIMEOUT_S = 2.0  # limit of a search for a pattern of a bundle in a text
 # Characters that models and editors write in place of plain ones, and that NFKC keeps.
 _PLAIN = str.maketrans(dict.fromkeys("‘’‛′", "'") | dict.fromkeys("“”„‟", '"') | dict.fromkeys("‐‑‒–−", "-"))
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")  # 5² is not 52; a unit such as m² may be written as m2
-# Marks of bold parts, not the power in 2**3.
-_BOLD_OPENS, _BOLD_CLOSES = r"(?<![\w)\]*])\*\*(?=[^\s*])", r"(?<=[^\s*])\*\*(?![\w*])"
-_BOLD = re.compile(rf"{_BOLD_OPENS}([^*\n]+){_BOLD_CLOSES}")
+# A part in bold, not the powers in 2**3**2 or the arguments in f(**a, **b).
+_BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 
 
@@ -48,14 +47,8 @@ def compared_text(submission: Submission, extract: str) -> str:
 
 
 def without_emphasis(text: str) -> str:
-    """Return *text* without the marks around parts in bold; those at its beginning and end may have been cut off."""
-    first, last = text.find("**"), text.rfind("**")
-    if first < 0:
-        return text
-    opened = text if re.compile(_BOLD_OPENS).match(text, first) else f"**{text}"
-    whole = opened if re.compile(_BOLD_CLOSES).match(text, last) else f"{opened}**"
-    plain, count = _BOLD.subn(r"\1", whole)
-    return plain if count else text
+    """Return *text* without the marks around parts in bold."""
+    return _BOLD.sub(r"\1", text)
 
 
 def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:

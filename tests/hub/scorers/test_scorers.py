@@ -84,6 +84,8 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("2**3**2", {"target": "232"}),
         ("Lund!", {"target": "Lund", "extract": "whole"}),
         ("Answer: init", {"target": "__init__"}),
+        ("f(**a, **b)", {"target": "f(a, b)"}),
+        ("f(a, **b)", {"target": "f(a, b)"}),
         ("Not this:\n```\nXLIX\n```", {}),
         ("```\nXLIX\n```\n```\nIL\n```", {}),
         ("-5", {"target": "5", "ignore_punctuation": True}),
@@ -132,6 +134,7 @@ async def test_includes_reads_bold_parts_without_their_marks() -> None:
         )
     ).value
     assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
+    assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:
