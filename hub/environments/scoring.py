@@ -7,7 +7,7 @@ from typing import Literal
 from hub.common.storable import storable
 from hub.manifest.schema import RuleSpec
 from hub.protocols.messages import JSON
-from hub.scorers.base import Verdict
+from hub.scorers.base import ROUNDING, Verdict
 from sandbox.verdicts.results import Outcome
 
 REASON_LENGTH = 4000  # of the reason of a rule, and of a response
@@ -77,7 +77,7 @@ def combine(rules: Sequence[RuleScore], pass_mark: float) -> EpisodeScore:
     if not rules or any(value is None for value in values):
         return EpisodeScore(status="unscored", value=None, rules=list(rules))
     value = sum(rule.weight * (rule.value or 0.0) for rule in rules) / sum(rule.weight for rule in rules)
-    required_failed = any(rule.required and (rule.value or 0.0) < 1 for rule in rules)
+    required_failed = any(rule.required and (rule.value or 0.0) < 1 - ROUNDING for rule in rules)
     # Rounding may make a sum of weights slightly less than a pass mark that it equals exactly.
-    passed = not required_failed and value >= pass_mark - 1e-9
+    passed = not required_failed and value >= pass_mark - ROUNDING
     return EpisodeScore(status="passed" if passed else "failed", value=value, rules=list(rules))

@@ -9,7 +9,7 @@ from hub.extraction.numeric.quantities import Quantity, numbers, quantities
 from hub.extraction.numeric.values import NumberReading
 from hub.extraction.python_code.programs import Code, code, continue_prefix
 from hub.extraction.python_code.syntax import defines, undefined_names
-from hub.extraction.statements import final_answer, strip_markup
+from hub.extraction.statements import final_answer, final_answer_as_written, strip_markup
 
 __all__ = [
     "Code",
@@ -26,6 +26,7 @@ __all__ = [
     "defines",
     "fences",
     "final_answer",
+    "final_answer_as_written",
     "json_value",
     "json_values",
     "number",

@@ -35,24 +35,26 @@ def json_value(text: str) -> object:
         return values[0]
     stripped = answer_text(text)
     try:
-        json.loads(stripped)
+        _load(stripped)
     except (ValueError, RecursionError) as error:
         raise NoJSON(f"no JSON value could be read ({error if stripped else 'the answer is empty'})") from None
-    raise NoJSON("no JSON value could be read (NaN and Infinity are not JSON)")
+    raise NoJSON("no JSON value could be read")
 
 
 def json_values(text: str) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
-    If the entire text is JSON, this is its only value. Otherwise fenced values come first, then objects and arrays in
-    prose; of each kind, the last one first. Empty values and references such as [1] in prose come last. The values
-    within an object or array that is truncated or invalid do not count, because they are only parts of the answer.
+    If the entire text is JSON, this is its only value. Otherwise values in fences that are marked as JSON come first,
+    then those in fences without a language, then objects and arrays in prose; of each kind, the last one first. Empty
+    values and references such as [1] in prose come last. The values within an object or array that is truncated or
+    invalid do not count, because they are only parts of the answer. An object that gives a key two values is invalid.
     """
     text = answer_text(text)
     only = _loaded([text])
     if only:
         return only
-    fenced = _loaded([block.text for block in reversed(fences(text)) if block.language in _JSON_FENCES])
+    blocks = [block for block in reversed(fences(text)) if block.language in _JSON_FENCES]
+    fenced = _loaded([block.text for block in sorted(blocks, key=lambda block: not block.language)])
     in_prose = list(reversed(_within(text)))
     return fenced + sorted(in_prose, key=_is_minor)
 
@@ -97,11 +99,16 @@ def _brackets(node: "_Closing | None") -> Iterator[str]:
         yield bracket
 
 
+def _load(text: str) -> object:
+    """Return *text* as JSON. Raises ValueError, also for NaN and for a key with two values, and RecursionError."""
+    return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_object)
+
+
 def _loaded(texts: Sequence[str]) -> list[object]:
     values = []
     for text in texts:
         try:
-            values.append(json.loads(text, parse_constant=_reject_constant))
+            values.append(_load(text))
         except (ValueError, RecursionError):
             continue
     return values
@@ -109,7 +116,7 @@ def _loaded(texts: Sequence[str]) -> list[object]:
 
 def _within(text: str) -> list[object]:
     """Return the outermost objects and arrays of *text*, in order."""
-    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_object)
     values = []
     position = failures = 0
     while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:
@@ -144,3 +151,12 @@ def _next_open(text: str, start: int) -> int:
 
 def _reject_constant(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):  # the same key and value twice is harmless
+        for key, value in pairs:
+            if value != members[key]:
+                raise ValueError(f"the key {key[:80]!r} has two values")
+    return members

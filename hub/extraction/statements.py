@@ -149,6 +149,23 @@ def final_answer(text: str) -> str | None:
     )
 
 
+def final_answer_as_written(text: str) -> str:
+    """Return the text marked as the answer with marks around it that may be a part of it, as in `__init__`.
+
+    Without a marked answer, that is the whole text. Backticks and a final full stop are removed.
+    """
+    source = answer_text(text)
+    found = next((s for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None)
+    if found and found.mark == Marker.FORMAT:
+        source = found.text
+    elif found:
+        start = found.start
+        while start and source[start - 1] in "*_`#>":
+            start -= 1
+        source = source[start : found.end]
+    return _without_full_stop(source.strip()).strip("`").strip()
+
+
 @lru_cache(maxsize=64)
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the statements of the final answer in *text*, the decisive one first."""
@@ -199,10 +216,18 @@ def _tagged(text: str) -> Iterator[Statement]:
 
 
 def _keyed(text: str) -> Iterator[Statement]:
-    """Yield the values of keys such as "answer" in JSON, complete or not, and in Python literals."""
+    """Yield the values of keys such as "answer" in JSON, complete or not, and in Python literals.
+
+    A null is no answer if another key has a value, and neither is an object that has such a key itself.
+    """
     if ":" not in text or not any(key in text.casefold() for key in _KEYS):
         return
+    found: list[re.Match[str]] = []
     for match in _KEY.finditer(text):
+        inner = list(_KEY.finditer(text, *match.span("value"))) if match["value"].startswith("{") else []
+        found += inner or [match]
+    given = [match for match in found if match["value"].strip() != "null"]
+    for match in given or found:
         yield Statement(Marker.FORMAT, match.start("value"), match.end(), _value(match["value"].strip()))
 
 

@@ -67,7 +67,7 @@ def text_of(message: Mapping[str, object]) -> str:
     """
     content = message.get("content")
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content)
+        return "".join(str(part.get("text") or "") if isinstance(part, dict) else str(part) for part in content)
     return content if isinstance(content, str) else ""
 
 

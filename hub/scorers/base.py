@@ -77,6 +77,18 @@ class Verdict:
         return cls(value=1.0 if passed else 0.0, reason=reason, detail=detail)
 
 
+ROUNDING = 1e-9  # a sum of parts, such as nine times 1/9, may miss 0 or 1 by less
+
+
+def rounded_score(score: float) -> float | None:
+    """Return *score* if it is from 0 to 1, else None. What differs from 0 or 1 by rounding only becomes 0 or 1."""
+    if not -ROUNDING <= score <= 1 + ROUNDING:  # also NaN
+        return None
+    if score <= ROUNDING:
+        return 0.0
+    return float(score) if score < 1 - ROUNDING else 1.0
+
+
 class ScoringFailed(Exception):
     """Failure of the sandbox or of a judge's endpoint during scoring: the response is errored and retried on resume.
 

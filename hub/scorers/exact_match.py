@@ -1,13 +1,17 @@
 """The rule `exact_match`: the answer equals the target, except for white space."""
 
+import re
 from typing import Literal
 
 from pydantic import field_validator
 
-from hub.extraction import strip_markup
+from hub.extraction import final_answer_as_written, strip_markup
+from hub.extraction.fences import split
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets
+from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets, without_emphasis
+
+_LABEL = r"\W*(?:(?:the\s+)?(?:final\s+)?answer\W*)?"
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -31,15 +35,43 @@ class ExactMatch(Scorer[ExactMatchOptions]):
 
     async def score(self, options: ExactMatchOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": options.ignore_punctuation}
-        found = compared_text(submission, options.extract)
         accepted = targets(options.target)
         wanted_forms = {normalized(target, **how) for target in accepted}
-        whole = compared_text(submission, "whole")
-        if normalized(whole, **how) in wanted_forms:
-            found = whole  # a target such as {"answer": 1} itself looks like a marked answer
-        elif found == whole and options.extract == "answer":
-            found = strip_markup(whole)  # "**Paris**." without a mark of its own
-        if normalized(found, **how) in wanted_forms:
-            return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
+        readings = [compared_text(submission, "whole")]
+        if options.extract == "answer":
+            readings += _readings(submission, readings[0])
+        for found in readings:
+            if normalized(found, **how) in wanted_forms:
+                return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
+        found = readings[min(1, len(readings) - 1)]
         wanted = " or ".join(quoted(target) for target in accepted[:3])
         return Verdict.of(False, f"Expected {wanted}, found {quoted(found)}.", found=found)
+
+
+def _readings(submission: Submission, whole: str) -> list[str]:
+    """Return what the final answer may be, besides *whole*, which counts for a target such as {"answer": 1}.
+
+    The first is the marked answer, or *whole* without marks around it ("**Paris**."). The others still have marks that
+    may belong to the answer, or lack those within it.
+    """
+    marked = compared_text(submission, "answer")
+    written = final_answer_as_written(submission.text)
+    return [
+        strip_markup(whole) if marked == whole else marked,
+        written,
+        _without_marks(written),
+        *_only_block(whole),
+    ]
+
+
+def _only_block(answer: str) -> list[str]:
+    """Return the text of the fenced block that is the entire answer, apart from the word "Answer", in a list."""
+    blocks, outside = split(answer)
+    return [blocks[0].text.strip()] if len(blocks) == 1 and re.fullmatch(_LABEL, outside, re.IGNORECASE) else []
+
+
+def _without_marks(answer: str) -> str:
+    """Return *answer* without bold parts within it, the backslashes of TeX's braces, and an exclamation mark after its
+    last word; 5! is a factorial.
+    """
+    return re.sub(r"(?<=[^\W\d_]{2})!$|\\(?=[{}])", "", strip_markup(without_emphasis(answer)))

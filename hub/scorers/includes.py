@@ -7,7 +7,7 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import normalized, quoted, require_targets, targets
+from hub.scorers.comparison.texts import normalized, quoted, require_targets, targets, without_emphasis
 
 
 class IncludesOptions(ScorerOptions):
@@ -30,9 +30,10 @@ class Includes(Scorer[IncludesOptions]):
 
     async def score(self, options: IncludesOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": False}
-        text = normalized(extraction.answer_text(submission.text), **how)
+        answer = extraction.answer_text(submission.text)
+        texts = [normalized(text, **how) for text in (answer, without_emphasis(answer))]
         wanted = targets(options.target)
-        missing = [target for target in wanted if normalized(target, **how) not in text]
+        missing = [target for target in wanted if not any(normalized(target, **how) in text for text in texts)]
         passed = not missing if options.match == "all" else len(missing) < len(wanted)
         if passed:
             return Verdict.of(True, "The answer contains the target.")

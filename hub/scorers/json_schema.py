@@ -47,6 +47,15 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
             return Verdict(value=None, reason=f"The pattern {str(slow)!r} took more than {PATTERN_TIMEOUT_S:g} s.")
         if problem is not None:
             return Verdict.of(False, f"At {problem.json_path}: {problem.message[:300]}.", path=problem.json_path)
-        if options.target is not None and not json_equal(value, options.target):
+        if options.target is not None and not json_equal(_visible(value), _visible(options.target)):
             return Verdict.of(False, f"Expected {quoted(repr(options.target))}, found {quoted(repr(value))}.")
         return Verdict.of(True, "The JSON conforms to the schema.")
+
+
+def _visible(value: object) -> object:
+    """Return *value* without the invisible characters in its texts, which the text of an answer lacks, too."""
+    if isinstance(value, str):
+        return extraction.clean(value)
+    if isinstance(value, list):
+        return [_visible(item) for item in value]
+    return {key: _visible(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -15,7 +15,7 @@ from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted
 class RegexOptions(ScorerOptions):
     """`pattern`: in Python's syntax. `match`: anywhere in the answer (`search`) or the whole answer (`full`).
 
-    With `target`, the group `group` of the match must be that text.
+    With `target`, the group `group` of the first match must be that text; `ignore_case` applies to it as well.
     """
 
     pattern: str
@@ -63,6 +63,7 @@ class Regex(Scorer[RegexOptions]):
         if options.target is None:
             return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
         found = match[options.group] or ""
-        passed = found.strip() == str(options.target).strip()
-        said = "is" if passed else f"is not {quoted(str(options.target))} but"
-        return Verdict.of(passed, f"Group {options.group} {said} {quoted(found)}.", found=found)
+        said, wanted = found.strip(), str(options.target).strip()
+        passed = said.casefold() == wanted.casefold() if options.ignore_case else said == wanted
+        relation = "is" if passed else f"is not {quoted(wanted)} but"
+        return Verdict.of(passed, f"Group {options.group} {relation} {quoted(found)}.", found=found)

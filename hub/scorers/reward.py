@@ -1,7 +1,7 @@
 """The rule `reward`: the harness's own reward is the score."""
 
 from hub.harnesses.base import Services
-from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict, rounded_score
 
 
 class Reward(Scorer[ScorerOptions]):
@@ -22,6 +22,7 @@ class Reward(Scorer[ScorerOptions]):
             )
         if reward is None:
             return Verdict(value=None, reason="The harness gave no reward.")
-        if not 0 <= reward <= 1:
+        value = rounded_score(reward)
+        if value is None:
             return Verdict(value=None, reason=f"The harness's reward {reward:g} is not between 0 and 1.")
-        return Verdict(value=reward, reason=f"The harness's reward is {reward:g}.")
+        return Verdict(value=value, reason=f"The harness's reward is {reward:g}.")

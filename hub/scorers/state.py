@@ -10,7 +10,16 @@ from hub.harnesses.base import Services
 from hub.manifest.code_check import code_problems
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
-from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, run_job
+from hub.scorers.base import (
+    OptionsClass,
+    Scorer,
+    ScorerOptions,
+    ScoringFailed,
+    Submission,
+    Verdict,
+    rounded_score,
+    run_job,
+)
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import CallJob
 from sandbox.verdicts.results import Status
@@ -87,11 +96,12 @@ def _verdict(value: JSON, who: str) -> Verdict:
     score, reason = data.get("score"), str(data.get("reason") or "")
     if isinstance(value, dict) and score is None and "score" in value:
         return Verdict(value=None, reason=reason or f"{who} could not decide.")
-    if not isinstance(score, int | float) or not 0 <= score <= 1:
+    number = rounded_score(score) if isinstance(score, int | float) else None
+    if number is None:
         raise ScoringFailed(
             "environment",
             f"{who} answered {value!r:.200}; expected a score from 0 to 1 and a reason.",
             temporary=False,
         )
     detail = {key: item for key, item in data.items() if key not in ("score", "reason")}
-    return Verdict(value=float(score), reason=reason or f"{who} gave {float(score):g}.", detail=detail)
+    return Verdict(value=number, reason=reason or f"{who} gave {number:g}.", detail=detail)

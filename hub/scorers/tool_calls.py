@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from hub.harnesses.base import Services
-from hub.harnesses.steps.tool_calls import ParsedCall, native_calls
+from hub.harnesses.steps.tool_calls import ParsedCall, native_calls, text_calls
 from hub.protocols.messages import JSON, Message
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.expected_calls import Expected, expected
@@ -46,6 +46,9 @@ class ToolCalls(Scorer[ToolCallsOptions]):
     async def score(self, options: ToolCallsOptions, submission: Submission, services: Services) -> Verdict:
         wanted = expected(options.expect)
         made = [call for message in submission.response_messages for call in _calls(message)]
+        if problem := text_calls(submission.text)[1]:
+            # The model could correct earlier blocks that cannot be read, but not one in its last message.
+            made.append(ParsedCall(id="", name="", arguments={}, problem=problem))
         detail: dict[str, JSON] = {"calls": [_plain(call) for call in made[:50]], "made": len(made)}
         if len(made) > MAX_CALLS:
             return Verdict.of(False, f"{len(made)} calls were made; more than {MAX_CALLS} are not compared.", **detail)

@@ -17,7 +17,7 @@ from hub.harnesses.steps.script_imports import imports_artifacts
 from hub.harnesses.steps.workspace_files import code_of, unknown_folder
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
-from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
+from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, rounded_score
 from sandbox.connections.owners import owner
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
@@ -251,6 +251,7 @@ def read_reward(text: str, name: str) -> Verdict:
     reward, reason = (value.get("reward"), value.get("reason")) if isinstance(value, dict) else (value, "")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return Verdict(value=None, reason=f"{name} has no number: {text[:100]!r}.")
-    if not 0 <= reward <= 1:  # also NaN
+    score = rounded_score(reward)
+    if score is None:
         return Verdict(value=None, reason=f"The reward in {name} is {str(reward)[:100]}; it must be from 0 to 1.")
-    return Verdict(value=float(reward), reason=str(reason or ("" if reward == 1 else f"The reward is {reward:g}.")))
+    return Verdict(value=score, reason=str(reason or ("" if score == 1 else f"The reward is {score:g}.")))

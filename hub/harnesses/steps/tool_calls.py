@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Protocol = Literal["native", "text"]
 MAX_RESULT_CHARS = 50_000  # of one tool message; more would crowd out the conversation
-_FENCE = re.compile(r"^```tool_call[ \t]*\n(.*?)(?:^```[ \t]*$|\Z)", re.M | re.S)
-_OPENING_FENCE = re.compile(r"^```tool_call\b", re.M)
+_FENCE = re.compile(r"^[ \t]*```tool_call[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.M | re.S)
+_OPENING_FENCE = re.compile(r"^[ \t]*```tool_call\b", re.M)
 _KEYS_OF_A_CALL = ("name", "id", "type")  # besides `arguments`
 _RESULT = re.compile(r"^```tool_result\n(.*)\n```$", re.M)
 

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from hub import extraction
 from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
 from hub.harnesses.single_turn import opening_messages
-from hub.protocols.messages import JSON, Message
+from hub.protocols.messages import JSON, Message, text_of
 
 # Endpoints require that a conversation begins with a user message. For a simulated user the two roles are exchanged.
 _BEGIN = "The conversation begins. Write your messages only, one at a time."
@@ -123,7 +123,7 @@ async def _simulate(
         )
     key = dataclasses.replace(context.key, purpose="user", role=options.role or "", turn=turn)
     reply = await context.services.call_model(key, _swap_roles(options.prompt or "", said))
-    text = extraction.without_reasoning(_text(reply.message)).strip()
+    text = extraction.without_reasoning(text_of(reply.message)).strip()
     if not text:
         raise HarnessError(
             f"The model of role {options.role!r}, which simulates the user, gave an empty reply at turn {turn}.",
@@ -142,12 +142,5 @@ def _swap_roles(prompt: str, said: list[list[str]]) -> list[Message]:
 
 def _dialogue_lines(message: Message) -> list[list[str]]:
     """Return the role and text that a message adds for the user, in a list; empty for system and tool messages."""
-    text = _text(message)
+    text = text_of(message)
     return [[message["role"], text]] if message["role"] in ("user", "assistant") and text else []
-
-
-def _text(message: Message) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
-    return content or ""

@@ -1,6 +1,8 @@
 """Validation of a bundle's JSON Schemas, and of values against them. Slow to import."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Protocol
 
 import regex
@@ -67,6 +69,16 @@ def _additional_properties(
             yield from validator.descend(value, below, path=key)
 
 
+def _multiple_of(
+    validator: Validator, divisor: int | float, instance: object, schema: Schema
+) -> Iterator[ValidationError]:
+    """Check the keyword by decimal values, because in binary 19.99 is no multiple of 0.01."""
+    if isinstance(instance, bool) or not isinstance(instance, int | float):
+        return
+    if not math.isfinite(instance) or Fraction(str(instance)) % Fraction(str(divisor)):
+        yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
+
+
 _extend: Callable[..., type[Draft202012Validator]] = extend  # jsonschema leaves it untyped
 _Validator = _extend(
     Draft202012Validator,
@@ -74,6 +86,7 @@ _Validator = _extend(
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
+        "multipleOf": _multiple_of,
     },
 )
 

@@ -13,6 +13,8 @@ PATTERN_TIMEOUT_S = 2.0  # limit of a search for a pattern of a bundle in a text
 # Characters that models and editors write in place of plain ones, and that NFKC keeps.
 _PLAIN = str.maketrans(dict.fromkeys("‘’‛′", "'") | dict.fromkeys("“”„‟", '"') | dict.fromkeys("‐‑‒–−", "-"))
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")  # 5² is not 52; a unit such as m² may be written as m2
+# A part in bold, not the powers in 2**3**2 or the arguments in f(**a, **b).
+_BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 
 
@@ -25,7 +27,7 @@ def targets(value: object) -> list[str]:
 def require_targets(value: object) -> object:
     """Return *value* if it has a target and none is empty, because an empty answer would pass. Raises ValueError."""
     found = targets(value)
-    if not found or not all(target.strip() for target in found):
+    if not found or not all(extraction.clean(target).strip() for target in found):
         raise ValueError("a target is missing or empty; give each case a non-empty text, or the rule a `target`")
     return value
 
@@ -44,11 +46,17 @@ def compared_text(submission: Submission, extract: str) -> str:
     return text
 
 
+def without_emphasis(text: str) -> str:
+    """Return *text* without the marks around parts in bold."""
+    return _BOLD.sub(r"\1", text)
+
+
 def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:
     """Return *text* normalized: Unicode NFKC, plain quotes and hyphens, single spaces, optionally without case and
-    punctuation. The sign of a number is no punctuation; a text of punctuation alone stays.
+    punctuation. Invisible characters are removed. The sign of a number is no punctuation; a text of punctuation
+    alone stays.
     """
-    text = unicodedata.normalize("NFKC", _POWER.sub("^", text)).translate(_PLAIN)
+    text = unicodedata.normalize("NFKC", _POWER.sub("^", extraction.clean(text))).translate(_PLAIN)
     if ignore_punctuation and any(map(str.isalnum, text)):
         text = _SIGN.sub("−", text)
         text = "".join(" " if unicodedata.category(c).startswith("P") else c for c in text)

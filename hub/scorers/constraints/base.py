@@ -48,8 +48,14 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-# These never end a sentence. Initials and the numbers of a list do not end one either.
-_TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|\b[A-Z]|^\W*\d{1,3})\.$", re.MULTILINE)
+# These never end a sentence. The numbers and letters of a list do not end one either.
+_TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$", re.MULTILINE)
+# An initial ("J. Smith", "U.S. Army") does not end a sentence, unless a word follows that begins one: "option A. It".
+_INITIAL = re.compile(r"\b[A-Z]\.$")
+_BEGINNING = re.compile(
+    r"\s+(?:The|This|That|These|Those|It|He|She|We|They|You|I|There|Then|But|And|So|If|In|On|At|As|When|While|However"
+    r"|My|Our|Your|His|Her|Their|What|Why|How|Who|Is|Are|Not|Now|Here|Because|Therefore|Thus|For|After|Before)\b"
+)
 # These end a sentence if the next word begins with a capital.
 _ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m)\.$")
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*")
@@ -64,7 +70,7 @@ def sentences(text: str) -> list[str]:
     start = 0
     for end in _END.finditer(text):
         if end[0] == "." and _sentence_continues(
-            text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 3]
+            text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 20]
         ):
             continue
         if re.search(r"\w", text[start : end.end()]):
@@ -78,4 +84,8 @@ def sentences(text: str) -> list[str]:
 def _sentence_continues(before: str, after: str) -> bool:
     """Return whether the full stop at the end of *before* belongs to an abbreviation, given the text *after* it."""
     following = after.strip()[:1]
-    return bool(following) and bool(_TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)))
+    if not following:
+        return False
+    if _TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)):
+        return True
+    return bool(_INITIAL.search(before)) and not _BEGINNING.match(after)

@@ -61,10 +61,14 @@ class JsonFormat(Constraint):
     def problem(self, text: str) -> str:
         bare = re.sub(r"^```(?:json)?|```$", "", text.strip(), flags=re.IGNORECASE).strip()
         try:
-            json.loads(bare)
+            json.loads(bare, parse_constant=self.constant)
         except (ValueError, RecursionError) as error:
             return f"it is not JSON ({error})"
         return ""
+
+    def constant(self, name: str) -> float:
+        """Return the value of NaN or an infinity, which Python reads. Raises ValueError if *name* is not allowed."""
+        raise ValueError(f"{name} is not JSON")
 
 
 class JsonKeys(Constraint):
@@ -78,12 +82,14 @@ class JsonKeys(Constraint):
             value: object = extraction.json_value(text)
         except extraction.NoJSON as error:
             return str(error)
+        if any(isinstance(found, dict) and found.keys() == set(self.keys) for found in extraction.json_values(text)):
+            return ""
         if not isinstance(value, dict):
             return "its JSON is not an object"
         missing = [key for key in self.keys if key not in value]
         more = [key for key in value if key not in self.keys]
         differences = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(more)} besides"] * bool(more)
-        return f"its JSON object {' and '.join(differences)}" if differences else ""
+        return f"its JSON object {' and '.join(differences)}"
 
 
 class Title(Constraint):
@@ -139,6 +145,28 @@ def _is_rule(line: str, columns: int) -> bool:
     return len(cells) == columns and all(re.fullmatch(r":?-+:?", cell) for cell in cells)
 
 
+# Other names of a language on a code block.
+_LANGUAGES = {
+    "py": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "c++": "cpp",
+    "c#": "csharp",
+    "cs": "csharp",
+    "sh": "bash",
+    "shell": "bash",
+    "yml": "yaml",
+    "md": "markdown",
+    "rb": "ruby",
+    "rs": "rust",
+    "golang": "go",
+}
+
+
+def _language(name: str) -> str:
+    return _LANGUAGES.get(name.strip().lower(), name.strip().lower())
+
+
 class CodeBlocks(Constraint):
     id = "detectable_format:code_block"
     summary = "The text has a number of fenced code blocks, all in the given language if there is one."
@@ -148,9 +176,9 @@ class CodeBlocks(Constraint):
     language: str = ""
 
     def problem(self, text: str) -> str:
-        language = self.language.lower()
+        language = _language(self.language)
         blocks = extraction.fences(text, unwrap=language != "markdown")
-        other = sorted({block.language or "no language" for block in blocks if block.language.lower() != language})
+        other = sorted({block.language or "no language" for block in blocks if _language(block.language) != language})
         if self.language and other:
             return f"a code block is marked {other[0]}, not {self.language}"
         return counted("code blocks", len(blocks), self.relation, self.num_blocks)

@@ -131,6 +131,45 @@ class IFEvalNthParagraph(lengths.NthParagraph):
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 
 
+class IFEvalExistence(keywords.Existence):
+    def problem(self, text: str) -> str:
+        missing = [word for word in self.keywords if not _literal_occurrences(word, text)]
+        return f"it lacks {', '.join(missing)}" if missing else ""
+
+
+class IFEvalFrequency(keywords.Frequency):
+    def problem(self, text: str) -> str:
+        count = _literal_occurrences(self.keyword.strip(), text)
+        return counted(f"times {self.keyword!r}", count, self.relation, self.frequency)
+
+
+def _literal_occurrences(word: str, text: str) -> int:
+    return len(re.findall(re.escape(word), text, re.IGNORECASE))
+
+
+class IFEvalEndChecker(wording.EndChecker):
+    def problem(self, text: str) -> str:
+        said = text.strip().strip('"').lower()
+        return "" if said.endswith(self.end_phrase.strip().lower()) else f"it does not end with {self.end_phrase!r}"
+
+
+class IFEvalQuotation(wording.Quotation):
+    def problem(self, text: str) -> str:
+        said = text.strip()
+        return super().problem(text) if said[:1] == said[-1:] == '"' else super().problem("")
+
+
+class IFEvalRepeatPrompt(wording.RepeatPrompt):
+    def problem(self, text: str) -> str:
+        repeated = text.strip().lower().startswith(self.prompt_to_repeat.strip().lower())
+        return "" if repeated else "it does not begin by repeating the request"
+
+
+class IFEvalJsonFormat(formats.JsonFormat):
+    def constant(self, name: str) -> float:
+        return float(name)
+
+
 class IFEvalForbiddenWords(keywords.ForbiddenWords):
     def problem(self, text: str) -> str:
         found = [word for word in self.forbidden_words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
@@ -177,6 +216,12 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalEnglishLowercase,
         IFEvalNthParagraph,
         IFEvalPlaceholders,
+        IFEvalExistence,
+        IFEvalFrequency,
+        IFEvalEndChecker,
+        IFEvalQuotation,
+        IFEvalRepeatPrompt,
+        IFEvalJsonFormat,
         IFEvalForbiddenWords,
         IFEvalBullets,
         IFEvalNoComma,

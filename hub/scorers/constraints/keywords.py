@@ -1,6 +1,7 @@
 """Constraints on words and letters that must or must not occur."""
 
 import re
+import unicodedata
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -29,7 +30,8 @@ def whole_word(word: str) -> str:
 
 
 def occurrences(word: str, text: str) -> int:
-    return len(re.findall(re.escape(word), text, re.IGNORECASE))
+    """Return how often *word* occurs in *text*, also within other words and over line breaks."""
+    return compared(text).count(compared(word))
 
 
 class Existence(Constraint):
@@ -77,7 +79,7 @@ class LetterFrequency(Constraint):
         return value.strip() if isinstance(value, str) else value
 
     def problem(self, text: str) -> str:
-        count = text.lower().count(self.letter.lower())
+        count = unicodedata.normalize("NFC", text.lower()).count(self.letter.lower())
         return counted(f"times the letter {self.letter!r}", count, self.let_relation, self.let_frequency)
 
 
@@ -88,12 +90,12 @@ class KeywordOrder(Constraint):
     keywords: Texts
 
     def problem(self, text: str) -> str:
-        lowered, position = text.lower(), 0
+        text, position = compared(text), 0
         for word in self.keywords:
-            found = lowered.find(word.lower(), position)
+            found = text.find(compared(word), position)
             if found < 0:
-                return f"it lacks {word}" + (" after the keyword before it" if word.lower() in lowered else "")
-            position = found + len(word)
+                return f"it lacks {word}" + (" after the keyword before it" if occurrences(word, text) else "")
+            position = found + len(compared(word))
         return ""
 
 

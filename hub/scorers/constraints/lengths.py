@@ -1,11 +1,13 @@
 """Constraints on how long a text is: words, sentences, paragraphs, lines, characters."""
 
 import re
+import unicodedata
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted, sentences, words
+from hub.scorers.constraints.keywords import compared
 
 
 class Words(Constraint):
@@ -61,7 +63,7 @@ class NthParagraph(Constraint):
             return counted("paragraphs", len(parts), "exactly", self.num_paragraphs)
         first = re.search(r"[\w'’-]+", parts[self.nth_paragraph - 1])
         said = first[0].strip("'’-") if first else ""
-        if said.lower() == self.first_word.strip().lower():
+        if compared(said) == compared(self.first_word):
             return ""
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 
@@ -74,7 +76,8 @@ class Characters(Constraint):
     relation: Relation = "at most"
 
     def problem(self, text: str) -> str:
-        return counted("characters", len(text.strip()), self.relation, self.num_characters)
+        count = len(unicodedata.normalize("NFC", text.strip()))
+        return counted("characters", count, self.relation, self.num_characters)
 
 
 class Lines(Constraint):

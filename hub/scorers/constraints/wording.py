@@ -138,8 +138,8 @@ class EndChecker(Constraint):
     end_phrase: Text
 
     def problem(self, text: str) -> str:
-        said = text.strip().strip('"').lower()
-        return "" if said.endswith(self.end_phrase.strip().lower()) else f"it does not end with {self.end_phrase!r}"
+        said, phrase = (compared(part).strip('" ') for part in (text, self.end_phrase))
+        return "" if said.endswith(phrase) else f"it does not end with {self.end_phrase!r}"
 
 
 class StartChecker(Constraint):
@@ -159,7 +159,7 @@ class Quotation(Constraint):
     summary = "The whole text is in double quotation marks."
 
     def problem(self, text: str) -> str:
-        said = text.strip()
+        said = compared(text)  # with plain quotation marks
         whole = len(said) > 1 and said[0] == said[-1] == '"'
         return "" if whole else "it does not begin and end with a double quotation mark"
 
@@ -173,7 +173,7 @@ class RepeatPrompt(Constraint):
     prompt_to_repeat: Text
 
     def problem(self, text: str) -> str:
-        repeated = text.strip().lower().startswith(self.prompt_to_repeat.strip().lower())
+        repeated = compared(text).startswith(compared(self.prompt_to_repeat))
         return "" if repeated else "it does not begin by repeating the request"
 
 

@@ -185,4 +185,5 @@ async def test_failed_scoring_can_be_repeated(monkeypatch):
 
 def test_text_of_joins_content_parts():
     assert text_of({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}) == "ab"
+    assert text_of({"content": [{"type": "image_url", "text": None}, {"type": "text", "text": "b"}]}) == "b"
     assert text_of({"content": None}) == ""

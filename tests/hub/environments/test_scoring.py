@@ -19,3 +19,9 @@ def test_long_reason_is_cut_and_complete_in_the_detail() -> None:
 def test_reason_within_the_limit_is_kept_as_it_is() -> None:
     score = rule_score(RULE, Verdict(value=0.0, reason="x" * REASON_LENGTH, detail={"orders": 3}))
     assert (score.reason, score.detail) == ("x" * REASON_LENGTH, {"orders": 3})
+
+
+def test_required_rule_may_miss_1_by_rounding() -> None:
+    required = RULE.model_copy(update={"required": True})
+    scores = [rule_score(required, Verdict(value=value, reason="")) for value in (sum([0.1] * 10), 0.99)]
+    assert [combine([score], 0.5).status for score in scores] == ["passed", "failed"]

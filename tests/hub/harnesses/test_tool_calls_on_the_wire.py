@@ -96,6 +96,15 @@ def test_fenced_blocks_are_parsed_as_calls_in_order():
     assert [(item.name, item.arguments) for item in read] == [("a", {"x": "```"}), ("b", {}), ("c", {})]
 
 
+def test_indented_blocks_are_parsed_as_calls():
+    calls, problem = text_calls(
+        '1. First:\n   ```tool_call\n   {"name": "f"}\n   ```\n2. Then:\n\t```tool_call\n\t{"name": "g"}'
+    )
+    assert ([call.name for call in calls], "block 2 is not closed" in problem) == ([], True)
+    calls, problem = text_calls('1. First:\n   ```tool_call\n   {"name": "f"}\n   ```\n   Then I wait.')
+    assert ([call.name for call in calls], problem) == (["f"], "")
+
+
 def test_calls_within_reasoning_are_ignored():
     assert text_calls(f"<think>Maybe\n{block({'name': 'a'})}\n</think>No need.") == ([], "")
     assert text_calls(f"<think>{block({'name': 'a'})}") == ([], "")

@@ -307,7 +307,13 @@ async def test_state_check_receives_case_state_and_transcript(sandbox_pool: Any)
 
 @pytest.mark.parametrize(
     ("body", "value"),
-    [("return True", 1.0), ("return False", 0.0), ("return 0.5", 0.5), ("return {'score': None}", None)],
+    [
+        ("return True", 1.0),
+        ("return False", 0.0),
+        ("return 0.5", 0.5),
+        ("return {'score': None}", None),
+        ("return sum([1 / 9] * 9)", 1.0),
+    ],
 )
 async def test_state_check_may_return_a_number_or_null(body: str, value: Any, sandbox_pool: Any) -> None:
     files = {"check.py": f"def check(case, state, transcript):\n    {body}\n"}

@@ -39,6 +39,21 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("1914–1918", {"target": "1914-1918"}),
         ("\u22125", {"target": "-5"}),
         ("\u200bXLIX", {}),
+        ("naive", {"target": "na\u00adive"}),
+        ("Answer: **Lund**, Sweden", {"target": "Lund, Sweden"}),
+        ("It is in **Skåne**.\n\n**Answer:** the city of **Lund**.", {"target": "the city of Lund"}),
+        ("```text\nXLIX\n```", {}),
+        ('```json\n{"answer": "XLIX"}\n```', {}),
+        ("**Answer:**\n\n```bash\nls -la\n```", {"target": "ls -la"}),
+        ("Answer: `__init__`", {"target": "__init__"}),
+        ("The answer is _id.", {"target": "_id"}),
+        ("`*args`", {"target": "*args"}),
+        ("\\boxed{\\{1, 2\\}}", {"target": "{1, 2}"}),
+        ('{"result": {"answer": "XLIX"}}', {}),
+        ('{"answer": "XLIX", "choice": null}', {}),
+        ("**Lund** and **Malmö**", {"target": "Lund and Malmö"}),
+        ("The answer is Lund!", {"target": "Lund"}),
+        ("2**3", {"target": "2**3"}),
         ("\ufeffXLIX\r\n", {"extract": "whole"}),
         ("«XLIX»", {}),
         ("„XLIX“", {}),
@@ -65,6 +80,14 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("**XLIX**.", {"extract": "whole"}),
         ("<think>XLIX</think>", {}),
         ("5²", {"target": "52"}),
+        ("5!", {"target": "5"}),
+        ("2**3**2", {"target": "232"}),
+        ("Lund!", {"target": "Lund", "extract": "whole"}),
+        ("Answer: init", {"target": "__init__"}),
+        ("f(**a, **b)", {"target": "f(a, b)"}),
+        ("f(a, **b)", {"target": "f(a, b)"}),
+        ("Not this:\n```\nXLIX\n```", {}),
+        ("```\nXLIX\n```\n```\nIL\n```", {}),
         ("-5", {"target": "5", "ignore_punctuation": True}),
         ("5", {"target": "-5", "ignore_punctuation": True}),
         ("!", {"target": "?", "ignore_punctuation": True}),
@@ -96,10 +119,22 @@ def test_exact_match_without_target_is_rejected(target: Any) -> None:
         ("all", "No heat.", 0.0),
         ("any", "<think>heat</think>A bottle.", 0.0),
         ("any", "A vac\u00aduum.", 1.0),
+        ("any", "A **vac**uum.", 0.0),
+        ("all", "No **he**-**at** but heat, and a **vacuum**", 1.0),
     ],
 )
 async def test_includes_looks_for_any_or_all_targets(match: str, text: str, value: float) -> None:
     assert (await judge("includes", text, target=["vacuum", "heat"], match=match)).value == value
+
+
+async def test_includes_reads_bold_parts_without_their_marks() -> None:
+    assert (
+        await judge(
+            "includes", "It is **5** km away, in **Lund**, Sweden.", target=["5 km", "Lund, Sweden"], match="all"
+        )
+    ).value
+    assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
+    assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:
@@ -128,6 +163,8 @@ def test_includes_rejects_empty_target(target: Any) -> None:
         ("2026-03-16\n", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 1.0),
         ("On 2026-03-16", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 0.0),
         ("YES", {"pattern": "yes", "ignore_case": True}, 1.0),
+        ("In Lund", {"pattern": r"in (\w+)", "target": "lund", "ignore_case": True}, 1.0),
+        ("In Lund", {"pattern": r"In (\w+)", "target": "lund"}, 0.0),
         ("order 17 of 20", {"pattern": r"order (\d+)", "target": 17}, 1.0),
         ("order 18 of 20", {"pattern": r"order (\d+)", "target": 17}, 0.0),
         ("order 18 of 20", {"pattern": r"order \d+ of (?P<all>\d+)", "target": 20, "group": "all"}, 1.0),
@@ -247,6 +284,8 @@ TREE = {
         '{"name": "oak", "height_m": 30}',
         'Here:\n```json\n{"name": "oak"}\n```\nA fine tree.',
         'It is {"name": "oak"} I think.',
+        '```json\n{"name": "oak"}\n```\nRead from:\n```\n["oak.txt", "elm.txt"]\n```',
+        '{"name": "oak", "name": "oak"}',
     ],
 )
 async def test_json_is_found_anywhere_in_the_answer(text: str) -> None:
@@ -261,6 +300,7 @@ async def test_json_is_found_anywhere_in_the_answer(text: str) -> None:
         ('{"name": "oak", "height_m": -2}', "At $.height_m: -2 is less than the minimum of 0"),
         ('{"name": "Oak"}', "does not match"),
         ('{"name": "oak", "age": 9}', "'age' is not allowed"),
+        ('{"name": "elm", "name": "oak"}', "the key 'name' has two values"),
     ],
 )
 async def test_json_schema_problem_has_its_path(text: str, problem: str) -> None:
@@ -273,6 +313,26 @@ async def test_json_can_be_compared_with_a_target() -> None:
     options = {"schema": True, "target": {"a": [1, 2], "b": None}}
     assert (await judge("json_schema", '{"b": null, "a": [1.0, 2]}', **options)).value == 1.0
     assert (await judge("json_schema", '{"b": null, "a": [2, 1]}', **options)).value == 0.0
+
+
+async def test_json_texts_are_compared_by_the_characters_that_are_seen() -> None:
+    options = {"schema": True, "target": {"name": ["cafe\u0301", "na\u00adive"]}}
+    assert (await judge("json_schema", '{"name": ["café", "naive"]}', **options)).value == 1.0
+    assert (await judge("json_schema", '{"name": ["cafe", "naive"]}', **options)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("number", "divisor", "value"),
+    [
+        ("19.99", 0.01, 1.0),
+        ("0.3", 0.1, 1.0),
+        ("19.995", 0.01, 0.0),
+        ("1e400", 2, 0.0),
+        ("12345678901234567891", 2, 0.0),
+    ],
+)
+async def test_multiples_are_decimal(number: str, divisor: float, value: float) -> None:
+    assert (await judge("json_schema", number, schema={"multipleOf": divisor})).value == value
 
 
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +374,9 @@ def test_json_values_of_different_type_or_list_order_differ(a: Any, b: Any) -> N
 # ---- reward ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("reward", "value"), [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None)])
+@pytest.mark.parametrize(
+    ("reward", "value"),
+    [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None), (sum([1 / 9] * 9), 1), (sum([0.1] * 10), 1)],
+)
 async def test_reward_rule_requires_a_reward_from_0_to_1(reward: Any, value: Any) -> None:
     assert (await judge("reward", "", reward=reward)).value == value

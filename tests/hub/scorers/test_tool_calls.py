@@ -12,6 +12,7 @@ from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
 from hub.scorers.tool_calls import ToolCallsOptions
 from tests.hub.playing import assistant, calls
+from tests.hub.scoring import judge
 
 USER = {"role": "user", "content": "Please."}
 
@@ -160,6 +161,14 @@ async def test_any_of_accepts_each_alternative_call() -> None:
 async def test_call_fails_if_none_is_expected() -> None:
     assert (await judged([])).value == 1
     assert (await judged([], ("f", {}))).reason == "f was called, and no call was expected."
+
+
+async def test_unreadable_block_of_the_last_message_counts_as_a_call() -> None:
+    block = '```tool_call\n{"name": "f"\n```'
+    verdict = await judge("tool_calls", block, expect=[])
+    assert (verdict.value, verdict.reason) == (0.0, "A call without a name was called, and no call was expected.")
+    messages = [{"role": "assistant", "content": block}, {"role": "assistant", "content": "I need no tool."}]
+    assert (await judge("tool_calls", "I need no tool.", expect=[], messages=messages)).value == 1.0
 
 
 async def test_calls_of_all_turns_count_without_calls_in_the_prompt() -> None:
