@@ -52,8 +52,8 @@ def list_openings(
     Cases of held-out splits are left out. *split* selects cases whose column `split` has this value. *opened*:
     reset an episode of each case and return its first observation. It is that of the attempt 1 with *seed*.
 
-    Raises RolloutError if the environment, the split or the roles are wrong, and EnvironmentFailed or RolloutFailed if a reset
-    fails. TeamError and QuotaExceeded concern the team that pays for the roles.
+    Raises RolloutError if the environment, the split or the roles are wrong, and EnvironmentFailed or RolloutFailed if
+    a reset fails. TeamError and QuotaExceeded concern the team that pays for the roles.
     """
     payer: Team | None = None
     if opened:

@@ -36,7 +36,7 @@ class TrackingOutcome(TypedDict, total=False):
 
 
 def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome:
-    """Log *run* and store the links in Run.tracking. Failures of MLflow and unreadable transcripts are stored, not raised.
+    """Log *run* and store the links in Run.tracking, or why MLflow failed or its transcripts cannot be read.
 
     A run that was logged before is completed, not logged twice. A run that is resumed meanwhile is not marked as
     logged, because the log may lack its new results.
