@@ -287,9 +287,7 @@ def test_unavailable_check_keeps_the_text(client: Client, address: str, monkeypa
     assert stored_text("cases.jsonl") == GOOD_ROWS
 
 
-def test_draft_can_be_discarded_during_its_check(
-    client: Client, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_draft_can_be_discarded_during_its_check(client: Client, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def discarded(**_: object) -> None:
         UploadDraft.objects.all().delete()
         raise BundleError([Problem("This is wrong.")])
