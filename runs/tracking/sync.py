@@ -5,7 +5,7 @@ A run is never lost because MLflow is down or slow: its `tracking_state` is then
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypedDict
@@ -63,7 +63,7 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
     return outcome
 
 
-def track_in_turn(runs: Iterable[Run]) -> Iterator[tuple[Run, TrackingOutcome]]:
+def track_in_turn(runs: Iterable[Run]) -> Generator[tuple[Run, TrackingOutcome], None, None]:
     """Log *runs* one after the other, and yield each with its outcome.
 
     If the process that logs has ended, as after the time limit of a run, the next run gets a new one.
