@@ -71,12 +71,28 @@ def describe_run(
     if tags is not None:
         wanted = check_tags(tags)
         run.tags.exclude(name__in=wanted).delete()
-        RunTag.objects.bulk_create([RunTag(run=run, name=tag) for tag in wanted], ignore_conflicts=True)
+        _create_tags(run, wanted)
         changed.append("tags")
     if changed:
         logger.info("run %s: %s changed", run.pk, " and ".join(changed), extra={"run_id": run.pk})
 
 
+@transaction.atomic
 def add_tags(*, run: Run, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-    """Add tags to those of *run*, and remove others. Raises UserError (tags)."""
-    describe_run(run=run, tags=[*(set(tags_of(run)) - set(check_tags(remove))), *add])
+    """Add tags to those of *run*, and remove others. Raises UserError (tags).
+
+    Tags that somebody else adds at the same time are kept.
+    """
+    added = check_tags(add)
+    removed = set(check_tags(remove)).difference(added)
+    if not (added or removed):
+        return
+    Run.objects.select_for_update(of=("self",)).get(pk=run.pk)  # so that two requests at once stay within the limit
+    check_tags(set(run.tags.values_list("name", flat=True)).difference(removed).union(added))
+    run.tags.filter(name__in=removed).delete()
+    _create_tags(run, added)
+    logger.info("run %s: tags changed", run.pk, extra={"run_id": run.pk})
+
+
+def _create_tags(run: Run, names: Iterable[str]) -> None:
+    RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in names], ignore_conflicts=True)

@@ -19,9 +19,7 @@ from runs.leases import LeaseLost, release_lease
 from runs.models import Response, Run
 from runs.queue import take_next_lease
 from runs.services import config_of, fail_run
-from runs.tracking.client import Tracker
-from runs.tracking.config import TrackingConfig, tracking_config
-from runs.tracking.sync import runs_to_log, track
+from runs.tracking.sync import runs_to_log, track_in_turn
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
@@ -113,24 +111,24 @@ def sync_tracking() -> None:
         return
     try:
         if runs := runs_to_log():
-            with closing(Tracker.start(TrackingConfig())) as tracker:
-                _log_in_turn(runs, tracker)
+            _log_in_turn(runs)
     finally:
         _syncing.release()
 
 
-def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
+def _log_in_turn(runs: list[Run]) -> None:
     """Log *runs*. A run that MLflow rejects does not hold up the others; several in a row mean that MLflow is down."""
     failures = 0
-    for run in runs:
-        if is_shutting_down() or failures == _TRACKING_FAILURES:
-            return
-        outcome = track(run, tracker, tracking_config(run))
-        if outcome["state"] == Run.TrackingState.LOGGED:
-            failures = 0
-        else:
-            failures += 1
-            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, outcome["error"], extra={"run_id": run.pk})
+    with closing(track_in_turn(runs)) as tracked:
+        while not is_shutting_down() and failures < _TRACKING_FAILURES and (found := next(tracked, None)):
+            run, outcome = found
+            if outcome["state"] == Run.TrackingState.LOGGED:
+                failures = 0
+            else:
+                failures += 1
+                logger.warning(
+                    "run %s is not logged in MLflow yet: %s", run.pk, outcome["error"], extra={"run_id": run.pk}
+                )
 
 
 def _execute(run: Run, owner: str) -> None:

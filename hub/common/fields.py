@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -165,7 +166,7 @@ def _read(reference: dict[str, str]) -> bytes:
             f"This content is missing: the storage of archives has no file {name}. Restore it from a backup. If it is "
             "in a folder of another machine, let all machines use one storage (LLMEVAL_ARCHIVES)."
         ) from None
-    except (gzip.BadGzipFile, EOFError):
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         content = b""
     except Exception as error:
         raise _unavailable(error, f"The file {name} cannot be read") from error

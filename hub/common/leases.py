@@ -8,17 +8,23 @@ lapses. The name of the host alone proves nothing: two containers may have the s
 
 import atexit
 import fcntl
+import logging
 import os
 import platform
+import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 from django.conf import settings
-from django.db import models
+from django.db import InterfaceError, OperationalError, connection, models
 from django.db.models import Q
 from django.utils import timezone
+
+logger = logging.getLogger(__name__)
 
 _locks: dict[str, int] = {}  # owner -> open lock file, for the owners in this process
 
@@ -130,6 +136,35 @@ def renew(model: type[Leased], pk: int | uuid.UUID, owner: str, duration: timede
     held = model._default_manager.filter(pk=pk, lease_owner=owner)
     if not held.update(lease_until=timezone.now() + duration, **changes):
         raise LeaseLost(f"{model._meta.verbose_name} {pk} was taken over by another process.")
+
+
+@contextmanager
+def renewed(row: Leased, owner: str, duration: timedelta, every_s: float) -> Iterator[None]:
+    """Renew the lease of *row* in a thread, every *every_s* seconds, until the block ends or the lease is lost.
+
+    After an error of the database it is tried again at the next time.
+    """
+    ended = threading.Event()
+
+    def keep() -> None:
+        while not ended.wait(every_s):
+            try:
+                renew(type(row), row.pk, owner, duration)
+            except LeaseLost as error:
+                logger.info("a lease is not renewed any more: %s", error)
+                return
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("the lease of %s %s could not be renewed: %s", row._meta.verbose_name, row.pk, error)
+            finally:
+                connection.close()  # many long blocks must not occupy the connections of the database
+
+    thread = threading.Thread(target=keep, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def release(row: Leased, owner: str, **changes: object) -> bool:

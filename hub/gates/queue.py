@@ -4,12 +4,10 @@ The queue is stored in the database. Messages only wake workers up; a lost one c
 """
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
 from hub.common import leases, task_messages
@@ -55,27 +53,9 @@ def next_gate_request(*, owner: str) -> GateRequest | None:
     return None
 
 
-@contextmanager
-def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
+def renewed_lease(request: GateRequest, owner: str) -> AbstractContextManager[None]:
     """Renew the lease of *request* while the block runs."""
-    done = threading.Event()
-
-    def renew() -> None:
-        try:
-            while not done.wait(RENEW_EVERY_S):
-                leases.renew(GateRequest, request.pk, owner, LEASE)
-        except leases.LeaseLost as error:
-            logger.warning("%s", error)
-        finally:
-            connection.close()  # this thread's own
-
-    thread = threading.Thread(target=renew, name="gates-lease", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    return leases.renewed(request, owner, LEASE, RENEW_EVERY_S)
 
 
 def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:

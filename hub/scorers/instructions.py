@@ -39,7 +39,10 @@ class InstructionsOptions(ScorerOptions):
     def _without_nulls(cls, value: object) -> object:
         """Accept rows of tables: JSON text, and mappings that have null for keys that do not apply."""
         items = value if isinstance(value, list) else [value]
-        read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
+        try:
+            read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
+        except RecursionError:
+            raise ValueError("the JSON text is nested too deeply") from None
         return [{k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item for item in read]
 
     @model_validator(mode="after")

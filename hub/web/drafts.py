@@ -133,17 +133,18 @@ def replace_draft_file(*, draft: UploadDraft, path: str, file: IO[bytes]) -> Non
 def check_draft(*, draft: UploadDraft, user: User) -> tuple[EnvironmentVersion, bool] | None:
     """Store the bundle of *draft* as an upload does and delete the draft; return None if it still has problems.
 
-    The problems are stored with the draft. Raises SandboxUnavailable, QuotaExceeded and TeamError.
+    The problems are stored with the draft. A draft that was edited or discarded during the check is left as it is.
+    Raises SandboxUnavailable, QuotaExceeded and TeamError.
     """
+    unchanged = UploadDraft.objects.filter(pk=draft.pk, changed_at=draft.changed_at)
     try:
         team = draft.team.slug if draft.team else Team.SHARED
         received = receive_bundle(file=io.BytesIO(draft.archive), user=user, team=team)
     except BundleError as error:
         draft.problems = _stored(error.problems)
-        draft.save(update_fields=["problems"])
+        unchanged.update(problems=draft.problems)
         return None
-    # A draft that was edited during the check is kept.
-    UploadDraft.objects.filter(pk=draft.pk, changed_at=draft.changed_at).delete()
+    unchanged.delete()
     return received
 
 

@@ -117,10 +117,13 @@ def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> No
     if body is None or len(body) > MAX_BODY_SIZE:
         record.delete()
         return
-    record.status = response.status_code
-    record.content_type = response.headers.get("Content-Type", "")
-    record.body, record.compressed = body, True
-    record.save(update_fields=["status", "content_type", "body", "compressed"])
+    # Not `save`: after ABANDONED_AFTER another request may have deleted the record.
+    IdempotencyRecord.objects.filter(pk=record.pk).update(
+        status=response.status_code,
+        content_type=response.headers.get("Content-Type", ""),
+        body=body,
+        compressed=True,
+    )
 
 
 def _error_response(status: int, message: str) -> JsonResponse:

@@ -66,7 +66,7 @@ def pretty(value: object) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return clean(str(value), lines=True)
     return clean(json.dumps(value, indent=2, ensure_ascii=False), lines=True)
 

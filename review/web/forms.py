@@ -20,7 +20,7 @@ class MarkIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     side: str = Field(pattern="^[ab]$")
-    category: str = Field(max_length=40)
+    category: str = Field(max_length=40, pattern=r"^[\w-]+$")
     severity: str = "major"
     note: str = Field(default="", max_length=2000)
     message: int = Field(default=0, ge=0)

@@ -26,6 +26,7 @@ from review.queue.backlog import review_progress
 from review.web.forms import DecisionForm
 from runs.models import Response
 
+_LONGEST_ID = 18  # digits; no id is longer
 _KEYS = {"a": "a", "b": "b", "tie": "t", "both_bad": "x"}
 MAX_KEPT = 200  # suggested issues of which a draft keeps whether they are checked
 # Fields of the form that a draft keeps as text; `kept` is a list.
@@ -126,7 +127,9 @@ def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str,
 
 def posted_kept(posted: QueryDict) -> list[str] | None:
     """Return the ids of the suggested issues that are checked; None if the suggestion was hidden, and so were they."""
-    return None if "blind" in posted else posted.getlist("kept")[:MAX_KEPT]
+    if "blind" in posted:
+        return None
+    return [pk for pk in posted.getlist("kept") if pk.isdecimal() and len(pk) <= _LONGEST_ID][:MAX_KEPT]
 
 
 def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:

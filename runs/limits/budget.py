@@ -12,7 +12,7 @@ from runs.models import Run
 
 _LARGER_BUDGET = "To continue, resume the run with a larger budget."
 _PART = 4  # a grant is a quarter of what is left ...
-_SMALLEST = 200  # ... but at least this part of the budget
+_SMALLEST = 200  # ... but at least this part of the budget or quota
 
 
 @dataclass(slots=True)
@@ -131,6 +131,11 @@ def start_budget(run_id: int, spent: float) -> None:
     Run.objects.filter(pk=run_id).update(budget_granted=spent)
 
 
+def part_of(left: float, limit: float) -> float:
+    """Return how much of *left* is granted at a time, for a budget or quota of *limit*; 0.0 if nothing is left."""
+    return min(left, max(left / _PART, limit / _SMALLEST)) if left > 0 else 0.0
+
+
 def grant_part(run_id: int, limit: float, beyond: float, wanted: float = inf) -> float:
     """Return the next part of the budget for a process that has spent *beyond* USD more than it was granted.
 
@@ -139,7 +144,7 @@ def grant_part(run_id: int, limit: float, beyond: float, wanted: float = inf) ->
     while True:
         before = Run.objects.values_list("budget_granted", flat=True).get(pk=run_id)
         left = limit - before - beyond
-        part = min(left, max(left / _PART, limit / _SMALLEST), wanted) if left > 0 else 0.0
+        part = min(part_of(left, limit), wanted)
         if Run.objects.filter(pk=run_id, budget_granted=before).update(budget_granted=before + beyond + part):
             return part
 

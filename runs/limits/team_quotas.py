@@ -29,11 +29,9 @@ from hub.teams.quotas import (
     start_of_day,
     this_month,
 )
-from runs.limits.budget import Budget, Part, grant_part
+from runs.limits.budget import Budget, Part, grant_part, part_of
 from runs.models import Run, TeamSpend
 
-_PART = 4  # a grant is a quarter of what is left ...
-_SMALLEST = 200  # ... but at least this part of the quota
 _UNLIMITED_PART = 1.0  # USD; without a quota, what is granted at a time. A quota that is set later applies to the next
 
 
@@ -136,8 +134,7 @@ def grant_team_part(run: Run, beyond: float) -> Part:
         use = get_spend_use(team)
         part = _UNLIMITED_PART
         if use.quota is not None:
-            left = use.quota - use.used - beyond
-            part = min(left, max(left / _PART, use.quota / _SMALLEST)) if left > 0 else 0.0
+            part = part_of(use.quota - use.used - beyond, use.quota)
         _add(beyond + part, team=team, month=month, run=run)
     return Part(part) if part else Part(0.0, spend_exceeded(team, get_spend_use(team)).message)
 

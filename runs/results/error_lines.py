@@ -8,6 +8,7 @@ from hub.web.reading.highlighting import code_blocks
 from runs.models import Response, Score
 
 _LINE = re.compile(r"\(line (\d{1,6})\)\.?$")
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")  # as Python counts them; `splitlines` knows more ends of lines
 _CODE_ERRORS = ("exception", "syntax_error")  # statuses whose message names a line of the answer, not of the tests
 
 
@@ -40,11 +41,11 @@ def find_error_line(response: Response, score: Score | None) -> ErrorLine | None
         (0, ""),
     )
     blocks = code_blocks(text)
-    lines = blocks[0][1].splitlines(keepends=True) if len(blocks) == 1 else []
+    lines = _LINES.findall(blocks[0][1]) if len(blocks) == 1 else []
     line = int(named[1])
     if not 0 < line <= len(lines):
         return None
     start = blocks[0][0] + sum(map(len, lines[: line - 1]))
-    code = lines[line - 1].rstrip("\n")
+    code = lines[line - 1].rstrip("\r\n")
     number = text.count("\n", 0, start) + 1
     return ErrorLine(number=number, code=code.strip(), message=index, start=start, end=start + len(code))

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypedDict
-from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
 
 from hub.common import leases
-from hub.common.leases import LeaseLost, end_owner, new_owner
+from hub.common.leases import end_owner, new_owner
 from runs.models import EpisodeSession
 from runs.rollouts.errors import RolloutConflict, StepInProgress
 
@@ -68,12 +66,10 @@ def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | No
         if not _take(session, owner, pending, wait=wait):
             yield False
             return
-        renewal = _Renewal(session.pk, owner)
-        renewal.start()
         try:
-            yield True
+            with leases.renewed(session, owner, LEASE, _RENEW_EVERY_S):
+                yield True
         finally:
-            renewal.stop()
             if session.lease_owner == owner:  # the step was not stored, which would have released the lease
                 leases.release(session, owner, pending=None)
     finally:
@@ -117,32 +113,3 @@ def read_again(session: EpisodeSession, fields: Sequence[str] | None = None) -> 
         session.refresh_from_db(fields=fields)
     except EpisodeSession.DoesNotExist:
         raise RolloutConflict("The episode was deleted meanwhile.") from None
-
-
-class _Renewal:
-    """Thread that extends a lease until it is stopped. It starts only if the step lasts longer than the interval."""
-
-    def __init__(self, pk: UUID, owner: str) -> None:
-        self._pk = pk
-        self._owner = owner
-        self._ended = threading.Event()
-        self._timer = threading.Timer(_RENEW_EVERY_S, self._renew)
-        self._timer.daemon = True
-
-    def start(self) -> None:
-        self._timer.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._timer.cancel()
-
-    def _renew(self) -> None:
-        try:
-            while not self._ended.is_set():
-                leases.renew(EpisodeSession, self._pk, self._owner, LEASE)
-                connection.close()  # many long steps must not occupy the connections of the database
-                self._ended.wait(_RENEW_EVERY_S)
-        except LeaseLost:
-            return
-        finally:
-            connection.close()

@@ -74,6 +74,11 @@ class Tracker:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, for example because it was killed after its time limit."""
+        return self._process is not None and self._process.poll() is not None
+
     def log(self, job: TrackingJob, seconds: float) -> TrackingAnswer:
         """Send one job and wait for the answer, at most *seconds*. Raises TrackingError."""
         process = self._process

@@ -5,6 +5,7 @@ A run is never lost because MLflow is down or slow: its `tracking_state` is then
 """
 
 import tempfile
+from collections.abc import Generator, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypedDict
@@ -13,10 +14,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
+from hub.common.fields import ContentUnavailable
 from runs.models import ENDED, Run
 from runs.tracking.additions import latest_changes
 from runs.tracking.client import Tracker, TrackingError
-from runs.tracking.config import TrackingConfig
+from runs.tracking.config import TrackingConfig, tracking_config
 from runs.tracking.job import build_job
 
 _ANSWER_S = 120.0  # for a job without traces
@@ -34,7 +36,7 @@ class TrackingOutcome(TypedDict, total=False):
 
 
 def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome:
-    """Log *run* and store the links in Run.tracking. Failures of MLflow are stored, not raised.
+    """Log *run* and store the links in Run.tracking, or why MLflow failed or its transcripts cannot be read.
 
     A run that was logged before is completed, not logged twice. A run that is resumed meanwhile is not marked as
     logged, because the log may lack its new results.
@@ -46,7 +48,7 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
         try:
             run.tracking = {**place, **_log(run, tracker, config)}
             run.tracking_state = State.LOGGED
-        except (TrackingError, OSError) as error:  # OSError: no space for the artifacts
+        except (TrackingError, ContentUnavailable, OSError) as error:  # OSError: no space for the artifacts
             kept = {key: value for key, value in run.tracking.items() if key in _KEPT}
             run.tracking = {**place, **kept, "error": str(error)}
             run.tracking_state = State.PENDING
@@ -59,6 +61,22 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
     if "error" in run.tracking:
         outcome["error"] = run.tracking["error"]
     return outcome
+
+
+def track_in_turn(runs: Iterable[Run]) -> Generator[tuple[Run, TrackingOutcome], None, None]:
+    """Log *runs* one after the other, and yield each with its outcome.
+
+    If the process that logs has ended, as after the time limit of a run, the next run gets a new one.
+    """
+    tracker = Tracker.start(TrackingConfig())
+    try:
+        for run in runs:
+            if tracker.has_ended:
+                tracker.close()
+                tracker = Tracker.start(TrackingConfig())
+            yield run, track(run, tracker, tracking_config(run))
+    finally:
+        tracker.close()
 
 
 def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, object]:

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from hub.common.errors import UserError
 from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
@@ -72,6 +73,16 @@ def test_invalid_description_changes_nothing(run: Run, change: dict[str, str], s
     assert '<details class="describe" open>' in page and f'value="{given["tags"]}"' in page  # what was typed is kept
     assert '<details class="describe">' in client.get(f"/runs/{run.pk}/").content.decode()
     assert run.name == "first" and tags_of(run) == ["kept"]
+
+
+def test_adding_tags_keeps_those_that_somebody_else_has_added_meanwhile(run: Run) -> None:
+    read_before = Run.objects.prefetch_related("tags").get()
+    add_tags(run=run, add=["theirs", "old"])
+    add_tags(run=read_before, add=["mine"], remove=["old"])
+    assert tags_of(run) == ["mine", "theirs"]
+    with pytest.raises(UserError, match="a run has at most 20"):
+        add_tags(run=run, add=[f"t{i}" for i in range(19)])
+    assert tags_of(run) == ["mine", "theirs"]
 
 
 def test_users_who_neither_started_the_run_nor_may_cancel_runs_cannot_describe_it(run: Run) -> None:

@@ -1,5 +1,6 @@
 """Large transcripts lie in files of the storage of archives; whoever reads a row gets the same content as before."""
 
+import gzip
 import json
 import os
 import time
@@ -150,7 +151,15 @@ def test_equal_long_answers_have_equal_digests(run: Run) -> None:
 # ---- missing and damaged files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("content", "problem"), [(None, "missing"), (b"no gzip", "damaged"), (b"", "damaged")])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "missing"),
+        (b"no gzip", "damaged"),
+        (b"", "damaged"),
+        (gzip.compress(b"x" * 1000)[:10] + b"\xff" * 30, "damaged"),  # the header is right
+    ],
+)
 def test_missing_or_damaged_file_is_reported_on_the_page_and_over_rest(
     run: Run, client: Client, content: bytes | None, problem: str
 ) -> None:

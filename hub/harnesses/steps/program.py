@@ -175,7 +175,7 @@ def reference_script(message: Message) -> str:
         return ""
     try:
         return str(json.loads(call["function"]["arguments"])["command"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ""
 
 
@@ -184,7 +184,7 @@ def _ask(engine: WorkspaceEngine, handle: Handle, after: int, seconds: float) ->
     result = engine.execute(handle, f"exec {_relay()} next {after} {seconds:.2f}", seconds + 10)
     try:
         found = json.loads(result.output)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or "lost" in found:
         return Ended(output="The program ended the relay.")

@@ -141,6 +141,11 @@ def _swap_roles(prompt: str, said: list[list[str]]) -> list[Message]:
 
 
 def _dialogue_lines(message: Message) -> list[list[str]]:
-    """Return the role and text that a message adds for the user, in a list; empty for system and tool messages."""
+    """Return the role and text that a message adds for the user, in a list; empty for system and tool messages.
+
+    The reasoning of the model is left out, as a person would not see it.
+    """
     text = text_of(message)
+    if message["role"] == "assistant":
+        text = extraction.without_reasoning(text)
     return [[message["role"], text]] if message["role"] in ("user", "assistant") and text else []

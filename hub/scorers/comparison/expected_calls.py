@@ -141,7 +141,7 @@ def _expected(item: JSON, where: str) -> Expected:
         # A column of a table often has a call as JSON text.
         try:
             item = json.loads(item)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError(f"{where} is text that is not JSON") from None
     if not isinstance(item, dict):
         raise ValueError(f"{where} is not a mapping")

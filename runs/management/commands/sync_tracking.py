@@ -7,9 +7,7 @@ from hub.management.base import UNAVAILABLE
 from runs.management.config_file import UsageError
 from runs.models import ENDED, Run
 from runs.selectors import get_run
-from runs.tracking.client import Tracker
-from runs.tracking.config import TrackingConfig, tracking_config
-from runs.tracking.sync import TrackingOutcome, runs_to_log, track
+from runs.tracking.sync import TrackingOutcome, runs_to_log, track_in_turn
 
 
 class Command(base.Command):
@@ -33,24 +31,21 @@ class Command(base.Command):
             raise UsageError(
                 f"Not ended yet, and logged by itself as soon as it ends: run {', '.join(active)}. Nothing was logged."
             )
-        tracker = Tracker.start(TrackingConfig())
-        try:
-            outcomes = {run: self._sync(run, tracker) for run in selected}
-        finally:
-            tracker.close()
+        outcomes: dict[Run, TrackingOutcome] = {}
+        for run, outcome in track_in_turn(selected):
+            self._describe(run, outcome)
+            outcomes[run] = outcome
         self.print_json({"runs": [{"run": run.pk, **outcome, **_links(run)} for run, outcome in outcomes.items()]})
         if any(outcome["state"] != Run.TrackingState.LOGGED for outcome in outcomes.values()):
             raise SystemExit(UNAVAILABLE)
 
-    def _sync(self, run: Run, tracker: Tracker) -> TrackingOutcome:
-        outcome = track(run, tracker, tracking_config(run))
+    def _describe(self, run: Run, outcome: TrackingOutcome) -> None:
         if outcome["state"] != Run.TrackingState.LOGGED:
             self.stderr.write(f"Run {run.pk} is still pending: {outcome['error']}")
         else:
             self._write(
                 f"Run {run.pk} is logged as {run.tracking['parent']} in experiment {run.tracking['experiment']!r}."
             )
-        return outcome
 
     def _write(self, text: str) -> None:
         if not self.prints_json:

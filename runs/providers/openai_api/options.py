@@ -2,7 +2,7 @@
 
 import re
 from typing import Annotated
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from pydantic import Field, field_validator
 
@@ -35,6 +35,8 @@ class OpenAIOptions(ProviderOptions):
         if not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://, and usually ends in /v1")
         parts = urlsplit(value)
+        if not parts.hostname or not _has_valid_port(parts):
+            raise ValueError("must name a host, and a port between 1 and 65535 if there is one")
         if parts.fragment:
             raise ValueError("must not contain a `#`")
         if "@" in parts.netloc:
@@ -60,6 +62,13 @@ class OpenAIOptions(ProviderOptions):
         """Return the path of the request below `address`, with the query of `base_url`, which may hold a secret."""
         query = urlsplit(self.base_url).query
         return f"/chat/completions?{query}" if query else "/chat/completions"
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def _query_names(query: str) -> list[str]:

@@ -177,8 +177,9 @@ def _bounds(condition: Condition, item: EnvironmentComparison) -> tuple[Bounds |
         return _pair(paired.low, paired.high), paired.note
     amounts = item.cost if condition.metric == "cost" else item.latency
     if condition.ratio:
+        bounds = _pair(amounts.ratio_low, amounts.ratio_high)
         zero = "B is zero in too many cases" if amounts.mean_b else "B is zero, so that there is no ratio"
-        return _pair(amounts.ratio_low, amounts.ratio_high), amounts.note or zero
+        return bounds, amounts.note if bounds else amounts.note or zero
     return _pair(amounts.low, amounts.high), amounts.note
 
 

@@ -55,7 +55,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
     if run_b is not None:
         context["labels_b"] = queries.list_model_labels(run_b)
-    recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
+    recent += [run for run in dict.fromkeys((run_a, run_b)) if run is not None and run not in recent]
     return render(request, "runs/compare.html", context)
 
 

@@ -2,8 +2,10 @@
 
 import base64
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -669,3 +671,11 @@ assert sorted(answer.status for answer in answers) == [200] * 16 + [429]
 """,
         [After("refused", said("0")), *[said("x")] * 15],
     )
+
+
+def test_deeply_nested_output_in_place_of_the_relay_is_its_end() -> None:
+    engine: Any = SimpleNamespace(execute=lambda *_: SimpleNamespace(output="[" * 60_000))
+    box: Any = None
+    state: Any = {"request": 0}
+    found = program.next_request(engine, box, state, time.time() + 10, "time")
+    assert found == program.Ended(output="The program ended the relay.")

@@ -86,6 +86,14 @@ async def test_reasoning_of_the_simulated_user_is_removed():
     assert (contents(step.observation.messages), step.done) == (["Seven."], False)
 
 
+async def test_simulated_user_does_not_hear_the_reasoning_of_the_model():
+    user = Recorded("Seven.")
+    play = episode(SIMULATED, call_model=user)
+    await play.reset()
+    await play.step(assistant("<think>It lost parcel 7; ask anyway.</think>\n\nWhich parcel?"))
+    assert contents(user.heard[0])[-1] == "Which parcel?"
+
+
 @pytest.mark.parametrize("call_model", [None, Recorded("  ")], ids=["no model", "silent model"])
 async def test_failed_user_model_is_an_error_and_not_a_wrong_answer(call_model):
     play = episode(SIMULATED, call_model=call_model)

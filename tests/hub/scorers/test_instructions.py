@@ -296,6 +296,11 @@ async def judged(text: str, ids: Any, kwargs: Any = (), **options: Any) -> Verdi
 BOTH = (["punctuation:no_comma", "detectable_format:number_bullet_lists"], [{}, {"num_bullets": 1}])
 
 
+def test_deeply_nested_arguments_in_a_table_are_rejected() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        InstructionsOptions.model_validate({"ids": "punctuation:no_comma", "kwargs": "[" * 100_000})
+
+
 async def test_all_instructions_must_be_followed_and_each_outcome_is_listed() -> None:
     assert (await judged("* one", *BOTH)).value == 1
     verdict = await judged("* one\n* two", *BOTH)

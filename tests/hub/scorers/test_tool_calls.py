@@ -201,6 +201,7 @@ async def test_malformed_calls_fail_with_storable_details(message: Any) -> None:
         ("find()", "expect is a list of calls"),
         ([["find"]], r"expect\[0\] is not a mapping"),
         (["{"], r"expect\[0\] is text that is not JSON"),
+        (["[" * 100_000], r"expect\[0\] is text that is not JSON"),
         ([{"name": "f", "args": {}}], r"expect\[0\].args: Extra inputs"),
         ([{"name": "f", "arguments": {"x": 1}, "free": ["x"]}], "x is named in more than one place"),
         ([{"name": "f", "optional": ["x"]}], "optional names x"),

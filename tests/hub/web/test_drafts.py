@@ -13,6 +13,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from hub.common.problems import Problem
+from hub.manifest.problems import BundleError, problem_to_json
 from hub.models import Environment, EnvironmentVersion, UploadDraft
 from hub.web import drafts
 from llmeval_site.retention import expired_drafts, removals_by_settings
@@ -283,6 +285,32 @@ def test_unavailable_check_keeps_the_text(client: Client, address: str, monkeypa
     answer = edit(client, address, "cases.jsonl", GOOD_ROWS)
     assert "cannot be checked now: No process for templates." in text(client.get(answer["Location"]))
     assert stored_text("cases.jsonl") == GOOD_ROWS
+
+
+def test_draft_can_be_discarded_during_its_check(client: Client, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def discarded(**_: object) -> None:
+        UploadDraft.objects.all().delete()
+        raise BundleError([Problem("This is wrong.")])
+
+    monkeypatch.setattr(drafts, "receive_bundle", discarded)
+    answer = edit(client, address, "cases.jsonl", GOOD_ROWS)
+    assert answer.status_code == 302
+    assert client.get(answer["Location"]).status_code == 404
+    assert not UploadDraft.objects.exists()
+
+
+def test_problems_of_an_earlier_check_do_not_replace_those_of_edited_files(
+    client: Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = [problem_to_json(Problem("Later."))]
+
+    def edited_and_checked(**_: object) -> None:
+        UploadDraft.objects.update(changed_at=timezone.now(), problems=later)
+        raise BundleError([Problem("Earlier.")])
+
+    monkeypatch.setattr(drafts, "receive_bundle", edited_and_checked)
+    edit(client, address, "cases.jsonl", GOOD_ROWS)
+    assert UploadDraft.objects.get().problems == later
 
 
 def test_slug_of_another_owner_can_be_corrected(client: Client, curator: User, tmp_path: Path) -> None:

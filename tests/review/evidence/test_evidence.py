@@ -94,6 +94,15 @@ def test_exception_marks_line_of_answer() -> None:
     assert row.sides[1].reason == "The code raised ZeroDivisionError: division by zero"
 
 
+def test_marked_line_is_counted_as_python_counts_lines() -> None:
+    answer = "```python\ntext = 'a\u2028b\x0cc'\ny = 1 / 0\n```"
+    a, b = sides((CODE, answer))
+    scored(b, 0.0, detail={"code": "fence"}, execution=ran("exception", 1, message="It raised (line 2)"))
+    (row,) = rule_rows(a, b)
+    assert row.sides[1] is not None and row.sides[1].error_line is not None
+    assert row.sides[1].error_line.code == "y = 1 / 0"
+
+
 @pytest.mark.parametrize(
     ("text", "message", "detail"),
     [

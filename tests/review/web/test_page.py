@@ -108,6 +108,23 @@ def test_unchecked_issue_is_dismissed(ann: Client) -> None:
     assert stored.dismissed == [Issue.objects.get().pk]
 
 
+@pytest.mark.parametrize("action", ["decision", "draft"])
+def test_page_is_shown_after_impossible_numbers_of_issues(ann: Client, action: str) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.get("/review/")
+    answer = ann.post(f"/review/{pair.pk}/{action}/", {"kept": ["9" * 5000, "x"]})
+    assert answer.status_code == {"decision": 422, "draft": 204}[action]
+    assert ann.get(f"/review/{pair.pk}/").status_code == 200
+
+
+def test_mark_whose_category_no_database_can_look_up_is_reported(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.get("/review/")
+    marks = json.dumps([{"side": "a", "category": "st\0yle"}])
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a", "issues": marks})
+    assert answer.status_code == 422 and "The marks cannot be parsed." in answer.content.decode()
+
+
 @pytest.mark.parametrize("saved", [False, True])
 def test_issues_of_hidden_suggestion_are_checked_when_it_is_shown(ann: Client, monkeypatch: Any, saved: bool) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)

@@ -130,6 +130,11 @@ def test_gate_of_runs_follows_accuracy_and_cost(runs: list[Run]) -> None:
     assert decide_gate("cost <= 2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
 
 
+def test_condition_with_an_interval_has_no_note_on_why_there_is_none(runs: list[Run]) -> None:
+    (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
+    assert check.bounds is not None and check.note == ""
+
+
 def test_gate_says_why_a_ratio_has_no_interval(runs: list[Run]) -> None:
     old = Response.objects.filter(run_environment__run=runs[1])
     old.exclude(pk=old.earliest("id").pk).update(cost_usd=0.0)

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.utils import timezone
 
+from hub.common import leases
 from hub.environments.episodes import Episode, Step
 from hub.models import Environment
 from hub.protocols.messages import Message
@@ -126,6 +128,24 @@ def test_lease_of_long_step_is_renewed(http: Client, executed: list[str], monkey
         answers = list(threads.map(lambda _: http.post(f"{episode}/step", json=say("Lima", 0)), range(2)))
     assert [answer.status_code for answer in answers] == [200, 200]
     assert executed == ["Lima"]
+
+
+def test_lease_is_renewed_after_an_error_of_the_database(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    renew, calls = leases.renew, []
+
+    def fails_once(*args: Any, **changes: object) -> None:
+        calls.append(args)
+        if len(calls) == 1:
+            raise OperationalError("server closed the connection unexpectedly")
+        renew(*args, **changes)
+
+    begin(http)
+    session = EpisodeSession.objects.get()
+    monkeypatch.setattr(claims, "_RENEW_EVERY_S", 0.02)
+    monkeypatch.setattr(leases, "renew", fails_once)
+    with claims.claim_step(session, wait=False):
+        until = session.lease_until
+        wait_until(lambda: EpisodeSession.objects.filter(lease_until__gt=until).exists())
 
 
 def test_step_of_killed_process_can_be_repeated_at_once(http: Client) -> None:

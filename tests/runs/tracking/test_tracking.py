@@ -15,6 +15,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from hub.common.fields import delete_files, file_names
 from hub.models import Case, EnvironmentVersion
 from runs.models import Response, Run
 from runs.services import cancel_run, resume_run
@@ -328,6 +329,41 @@ def test_run_that_mlflow_rejects_does_not_hold_up_later_ones(tracker: Tracker, i
     later = stored_run(rejected.environments.get().version, ["alpha"], name="later", tracking_state="pending")
     sync_tracking()
     later.refresh_from_db()
+    assert later.tracking_state == "logged"
+
+
+def test_run_that_exceeds_the_time_limit_does_not_hold_up_later_ones(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = played(name="large", tracking_state="pending")
+    later = stored_run(large.environments.get().version, ["alpha"], name="after it", tracking_state="pending")
+    log = Tracker.log
+
+    def log_in_time(tracker: Tracker, job: Any, seconds: float) -> Any:
+        return log(tracker, job, 0.0 if job["parent"]["name"] == "large" else seconds)
+
+    monkeypatch.setattr(Tracker, "log", log_in_time)
+    sync_tracking()
+    for run in (large, later):
+        run.refresh_from_db()
+    assert large.tracking_state == "pending" and "did not answer within 0 s" in large.tracking["error"]
+    assert later.tracking_state == "logged"
+
+
+def test_run_whose_transcripts_are_missing_does_not_hold_up_later_ones(store: str, settings: Any) -> None:
+    settings.LARGE_TRANSCRIPT_BYTES = 100
+    version = stored_version(cases=1)
+    damaged, later = (
+        stored_run(version, name=name, config={"tracking": {"traces": "all"}}, tracking_state="pending")
+        for name in ("damaged", "after the damaged one")
+    )
+    messages = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2" * 200}]
+    stored_response(damaged, Case.objects.get(), messages=messages)
+    delete_files(file_names(Response.objects.all()))
+    sync_tracking()
+    for run in (damaged, later):
+        run.refresh_from_db()
+    assert damaged.tracking_state == "pending" and "This content is missing" in damaged.tracking["error"]
     assert later.tracking_state == "logged"
 
 

@@ -136,6 +136,13 @@ def test_comparison_links_to_its_cases_side_by_side(client: Client, run: Run) ->
     assert f'href="/compare/case/?change=better_b&amp;{pair}&amp;case=c6"' in shown
 
 
+def test_old_run_that_is_compared_with_itself_is_offered_once(client: Client, run: Run) -> None:
+    for number in range(50):  # as many recent runs are offered
+        stored_run(run.environments.get().version, ["alpha"], name=f"later {number}")
+    shown = client.get(f"/compare/?a={run.pk}&model_a=alpha&model_b=beta")
+    assert [item for item in shown.context["recent"] if item == run] == [run]
+
+
 def test_case_opens_at_the_first_attempt_with_different_results(client: Client) -> None:
     client.force_login(member("Reader"))
     version = stored_version(cases=1)

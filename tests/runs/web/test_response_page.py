@@ -107,6 +107,13 @@ def test_target_is_shown_unless_held_out(client: Client, user: User) -> None:
     assert "the target" in page(client, f"/responses/{answered().pk}/")
 
 
+def test_target_that_begins_like_deeply_nested_json_is_shown_as_text(client: Client, user: User) -> None:
+    response = answered()
+    response.case.data = {**response.case.data, "target": "[" * 100_000}
+    response.case.save()
+    assert "[" * 1000 in page(client, f"/responses/{response.pk}/")
+
+
 def test_held_out_target_and_failed_test_are_withheld(client: Client, user: User) -> None:
     response = answered(held_out=True)
     failure = {"test": "f(1) == 2", "line": 1, "expected": "2", "got": ""}

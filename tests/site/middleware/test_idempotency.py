@@ -72,6 +72,13 @@ def test_corrected_request_may_reuse_the_key_of_a_rejected_one(client: Client, r
     assert start(client, "k1").status_code == 201
 
 
+def test_request_that_takes_so_long_that_its_record_is_deleted_gets_its_response(
+    client: Client, runner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.web.api.runs.dispatch_run", lambda run: IdempotencyRecord.objects.all().delete())
+    assert start(client, "k1").status_code == 201
+
+
 def test_repeated_request_gets_409_while_the_first_is_processed(client: Client, runner: User) -> None:
     waiting = IdempotencyRecord.objects.create(user=runner, key="k1", request_digest="0" * 64)
     assert start(client, "k1").status_code == 409
