@@ -174,11 +174,33 @@
     } catch { report(here, "The draft was not saved: no connection to the server."); }
   };
   const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
-  window.addEventListener("pagehide", () => { if (timer) save(true); }); // save changes that the timer has not saved yet
+  // Save changes that the timer has not saved yet. A page that is reloaded is requested before this, so that it may have
+  // the draft before these changes: the tab keeps them for it.
+  const values = () => [...new FormData(form())].filter(([name]) => !["csrfmiddlewaretoken", "run"].includes(name));
+  window.addEventListener("pagehide", () => {
+    if (!timer || !form()) return;
+    sessionStorage.setItem("unsaved", JSON.stringify({ draft: form().dataset.draft, values: values() }));
+    save(true);
+  });
+  const restore = () => {
+    const unsaved = JSON.parse(sessionStorage.getItem("unsaved") ?? "null");
+    sessionStorage.removeItem("unsaved");
+    if (!unsaved || form()?.dataset.draft !== unsaved.draft) return;
+    for (const field of form().elements) {
+      const entered = unsaved.values.filter(([name]) => name === field.name).map(([, value]) => value);
+      if (/^(radio|checkbox)$/.test(field.type)) field.checked = entered.includes(field.value);
+      else if (entered.length) field.value = entered[0];
+    }
+    saveSoon();
+  };
   setInterval(() => { if (!document.hidden) save(); }, 180000);
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
-  document.addEventListener("submit", () => { clearTimeout(timer); timer = 0; });
+  document.addEventListener("submit", (event) => { // a search leaves the page, and the draft is saved as for a link
+    if (event.target.method === "get") return;
+    clearTimeout(timer);
+    timer = 0;
+  });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks
 
@@ -232,8 +254,10 @@
   const press = (key) => {
     const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (!target || target.hidden) return false;
-    if (target.tagName === "TEXTAREA") target.focus();
-    else target.click();
+    if (target.tagName === "TEXTAREA") {
+      target.focus();
+      target.setSelectionRange(target.value.length, target.value.length); // browsers begin before the text of a draft
+    } else target.click();
     if (target.type === "radio") target.focus();
     return true;
   };
@@ -276,5 +300,6 @@
   });
   unfold();
   showLink();
+  restore();
   show(); // the script is deferred, so the page is parsed
 })();
