@@ -153,7 +153,7 @@
 
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
-  let timer = 0;
+  let timer = 0, unsaved = false;
   const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
     if (form() !== here) return;
     const state = document.getElementById("draft-state");
@@ -168,26 +168,28 @@
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       const problem = answer.redirected
-        ? "The draft was not saved: you are signed out. Copy what you entered before you sign in again."
+        ? "The draft was not saved: you are signed out. This tab keeps what you entered until you have signed in again."
         : answer.ok ? "" : await answer.text();
+      if (!problem && !timer) unsaved = false;
       report(here, problem);
     } catch { report(here, "The draft was not saved: no connection to the server."); }
   };
-  const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
-  // Save changes that the timer has not saved yet. A page that is reloaded is requested before this, so that it may have
-  // the draft before these changes: the tab keeps them for it.
+  const saveSoon = () => { unsaved = true; clearTimeout(timer); timer = setTimeout(() => save(), 600); };
+  // Changes that the server does not have are kept by the tab: a page that is reloaded is requested before pagehide, and
+  // the session may have ended.
   const values = () => [...new FormData(form())].filter(([name]) => !["csrfmiddlewaretoken", "run"].includes(name));
   window.addEventListener("pagehide", () => {
-    if (!timer || !form()) return;
+    if (!unsaved || !form()) return;
     sessionStorage.setItem("unsaved", JSON.stringify({ draft: form().dataset.draft, values: values() }));
-    save(true);
+    if (timer) save(true);
   });
   const restore = () => {
-    const unsaved = JSON.parse(sessionStorage.getItem("unsaved") ?? "null");
+    const kept = form() && JSON.parse(sessionStorage.getItem("unsaved") ?? "null");
+    if (!kept) return; // without a form, its pair has to be claimed first
     sessionStorage.removeItem("unsaved");
-    if (!unsaved || form()?.dataset.draft !== unsaved.draft) return;
+    if (form().dataset.draft !== kept.draft) return;
     for (const field of form().elements) {
-      const entered = unsaved.values.filter(([name]) => name === field.name).map(([, value]) => value);
+      const entered = kept.values.filter(([name]) => name === field.name).map(([, value]) => value);
       if (/^(radio|checkbox)$/.test(field.type)) field.checked = entered.includes(field.value);
       else if (entered.length) field.value = entered[0];
     }
@@ -196,10 +198,12 @@
   setInterval(() => { if (!document.hidden) save(); }, 180000);
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) sessionStorage.removeItem("unsaved"); });
   document.addEventListener("submit", (event) => { // a search leaves the page, and the draft is saved as for a link
-    if (event.target.method === "get") return;
+    if (event.target.method !== "post") return;
     clearTimeout(timer);
     timer = 0;
+    if (event.target !== form()) unsaved = false; // skipped, reopened another pair, or signed out
   });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks
@@ -291,7 +295,9 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     reached = -1;
     showLink();
-    if (event.detail.target.id === "main") unfold();
+    if (event.detail.target.id !== "main") return;
+    unsaved = false;
+    unfold();
   });
   document.addEventListener("htmx:afterSettle", () => {
     show();
