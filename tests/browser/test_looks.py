@@ -1,5 +1,6 @@
 """Accessibility and layout of every page, wide and narrow, light and dark: no findings of axe, and nothing cut."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,18 @@ def test_charts_fit_a_phone_without_scrolling(visit: Visit, site: FullSite) -> N
             })"""
         )
         assert outside == [], url
+
+
+def test_buttons_of_a_comparison_do_not_touch_on_a_phone(visit: Visit) -> None:
+    run = stored_run(stored_version("sums", 2), ["alpha", "beta"])
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    stored_outcomes(run, "pf", model="alpha")
+    stored_outcomes(run, "fp", model="beta")
+    page = visit(f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta", member(), width=390)
+    boxes = [button.bounding_box() for button in page.locator("main section a.button").all()]
+    assert len(boxes) == 3
+    for above, below in pairwise(box for box in boxes if box is not None):
+        assert below["y"] == above["y"] or below["y"] - above["y"] - above["height"] >= 4
 
 
 def test_right_to_left_answers_are_compared_from_the_right(visit: Visit) -> None:
