@@ -153,7 +153,7 @@
 
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
-  let timer = 0;
+  let timer = 0, unsaved = false;
   const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
     if (form() !== here) return;
     const state = document.getElementById("draft-state");
@@ -168,17 +168,43 @@
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       const problem = answer.redirected
-        ? "The draft was not saved: you are signed out. Copy what you entered before you sign in again."
+        ? "The draft was not saved: you are signed out. This tab keeps what you entered until you have signed in again."
         : answer.ok ? "" : await answer.text();
+      if (!problem && !timer) unsaved = false;
       report(here, problem);
     } catch { report(here, "The draft was not saved: no connection to the server."); }
   };
-  const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
-  window.addEventListener("pagehide", () => { if (timer) save(true); }); // save changes that the timer has not saved yet
+  const saveSoon = () => { unsaved = true; clearTimeout(timer); timer = setTimeout(() => save(), 600); };
+  // Changes that the server does not have are kept by the tab: a page that is reloaded is requested before pagehide, and
+  // the session may have ended.
+  const values = () => [...new FormData(form())].filter(([name]) => !["csrfmiddlewaretoken", "run"].includes(name));
+  window.addEventListener("pagehide", () => {
+    if (!unsaved || !form()) return;
+    sessionStorage.setItem("unsaved", JSON.stringify({ draft: form().dataset.draft, values: values() }));
+    if (timer) save(true);
+  });
+  const restore = () => {
+    const kept = form() && JSON.parse(sessionStorage.getItem("unsaved") ?? "null");
+    if (!kept) return; // without a form, its pair has to be claimed first
+    sessionStorage.removeItem("unsaved");
+    if (form().dataset.draft !== kept.draft) return;
+    for (const field of form().elements) {
+      const entered = kept.values.filter(([name]) => name === field.name).map(([, value]) => value);
+      if (/^(radio|checkbox)$/.test(field.type)) field.checked = entered.includes(field.value);
+      else if (entered.length) field.value = entered[0];
+    }
+    saveSoon();
+  };
   setInterval(() => { if (!document.hidden) save(); }, 180000);
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
-  document.addEventListener("submit", () => { clearTimeout(timer); timer = 0; });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) sessionStorage.removeItem("unsaved"); });
+  document.addEventListener("submit", (event) => { // a search leaves the page, and the draft is saved as for a link
+    if (event.target.method !== "post") return;
+    clearTimeout(timer);
+    timer = 0;
+    if (event.target !== form()) unsaved = false; // skipped, reopened another pair, or signed out
+  });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks
 
@@ -232,8 +258,10 @@
   const press = (key) => {
     const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (!target || target.hidden) return false;
-    if (target.tagName === "TEXTAREA") target.focus();
-    else target.click();
+    if (target.tagName === "TEXTAREA") {
+      target.focus();
+      target.setSelectionRange(target.value.length, target.value.length); // browsers begin before the text of a draft
+    } else target.click();
     if (target.type === "radio") target.focus();
     return true;
   };
@@ -267,7 +295,9 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     reached = -1;
     showLink();
-    if (event.detail.target.id === "main") unfold();
+    if (event.detail.target.id !== "main") return;
+    unsaved = false;
+    unfold();
   });
   document.addEventListener("htmx:afterSettle", () => {
     show();
@@ -276,5 +306,6 @@
   });
   unfold();
   showLink();
+  restore();
   show(); // the script is deferred, so the page is parsed
 })();

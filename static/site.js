@@ -152,5 +152,7 @@
     document.querySelectorAll("[data-keys-switch]").forEach(label);
     prepareTexts();
     selectLine();
+    // The page is the response to a form. Without this, reloading it would send the form again, and create another secret.
+    if (document.querySelector("[data-shown-once]")) history.replaceState(history.state, "", location.href);
   });
 })();

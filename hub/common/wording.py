@@ -1,5 +1,6 @@
 """Parts of messages: numbers with their nouns, amounts of money, and suggestions for unknown names. No side effects."""
 
+import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -20,10 +21,13 @@ def name_some(names: Iterable[str], most: int = 4) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Return an amount to the cent from a dollar on, to four digits below."""
+    """Return an amount to the cent from a dollar on, to four digits below, and to two significant ones below $0.001."""
     if usd == 0:
         return "$0"
-    return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
+    if abs(usd) >= 0.001:
+        return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
+    digits = 1 - math.floor(math.log10(abs(usd)))
+    return f"${usd:.{digits}f}".rstrip("0")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

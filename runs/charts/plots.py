@@ -4,12 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from runs.charts.svg import WIDTH, Chart, Drawing, Scale, horizontal_axis, shorten, text_width, ticks
+from runs.charts.svg import (
+    NARROW,
+    WIDTH,
+    Chart,
+    Drawing,
+    Scale,
+    draw_chart,
+    horizontal_axis,
+    shorten,
+    text_width,
+    ticks,
+)
 
 ROWS = 40  # rows that are drawn; the table of the chart has all
 COLOURS = 8
 _LABEL = 30  # characters beside a row
-_LINE = 76  # characters above a row
+_LINE = 76  # characters above a row, fewer in a narrow chart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,39 +39,36 @@ def interval_chart(
 ) -> Chart:
     """Draw a point and its 95 % interval for each row, on an axis in percent from *low* to *high*.
 
-    The labels are beside the rows, or above them if one is long.
+    The labels are beside the rows, or above them if one is long or the chart is narrow.
     """
     drawn = rows[:ROWS]
-    above = any(len(row.label) > _LABEL for row in drawn)
-    left, height = (24.0, 44) if above else (_label_column([row.label for row in drawn]), 26)
-    top, bottom = 8, 12 + height * len(drawn)
-    drawing = Drawing(WIDTH, bottom + 44)
-    scale = Scale(low=low, high=high, start=left, end=WIDTH - 64)
-    horizontal_axis(drawing, scale, ticks(low, high), lambda value: f"{100 * value:.0f}", top, bottom)
-    if low < 0 < high:
-        drawing.line(scale(0.0), top, scale(0.0), bottom, "zero")
-    drawing.text((left + WIDTH - 64) / 2, bottom + 36, axis, anchor="middle", kind="tick")
-    for i, row in enumerate(drawn):
-        y = top + height * (i + 1) - 10
-        if above:
-            drawing.text(left, y - 16, shorten(row.label, _LINE))
-        else:
-            drawing.text(left - 10, y + 4, row.label, anchor="end")
-        drawing.text(WIDTH - 56, y + 4, f"n = {row.n:,}", kind="tick")
-        if row.low is not None and row.high is not None:
-            drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))
-        if row.value is not None:
-            drawing.box(scale(row.value) - 2, y - 9, 4, 18, "mark", _interval_text(row))
+
+    def draw(width: int) -> Drawing:
+        above = width == NARROW or any(len(row.label) > _LABEL for row in drawn)
+        left, height = (24.0, 44) if above else (_label_column([row.label for row in drawn]), 26)
+        top, bottom = 8, 12 + height * len(drawn)
+        drawing = Drawing(width, bottom + 44)
+        scale = Scale(low=low, high=high, start=left, end=width - 64)
+        horizontal_axis(drawing, scale, ticks(low, high), lambda value: f"{100 * value:.0f}", top, bottom)
+        if low < 0 < high:
+            drawing.line(scale(0.0), top, scale(0.0), bottom, "zero")
+        _name_axis(drawing, (left + width - 64) / 2, bottom + 36, axis)
+        for i, row in enumerate(drawn):
+            y = top + height * (i + 1) - 10
+            if above:
+                drawing.text(left, y - 16, shorten(row.label, _line(width)))
+            else:
+                drawing.text(left - 10, y + 4, row.label, anchor="end")
+            drawing.text(width - 56, y + 4, f"n = {row.n:,}", kind="tick")
+            if row.low is not None and row.high is not None:
+                drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))
+            if row.value is not None:
+                drawing.box(scale(row.value) - 2, y - 9, 4, 18, "mark", _interval_text(row))
+        return drawing
+
     summary = "; ".join(f"{row.label}: {_interval_text(row)}" for row in drawn) + _rest(rows)
     table = [[row.label, f"{row.n:,}", _percent(row.value), _bounds(row)] for row in rows]
-    return Chart(
-        key=key,
-        title=title,
-        summary=summary,
-        svg=drawing.finish(key, title, summary),
-        columns=["", "Cases", axis, "95 % interval"],
-        rows=table,
-    )
+    return draw_chart(key, title, summary, draw, ["", "Cases", axis, "95 % interval"], table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,36 +90,33 @@ def point_chart(
     drawn = points[:ROWS]
     top, bottom, left = 36, 252, 48  # the title of the axis is above the numbers of points at 100 %
     highest = max((point.x for point in drawn), default=0.0) or 1.0
-    drawing = Drawing(WIDTH, bottom + 52 + 20 * len(drawn))
-    across = Scale(low=0.0, high=1.1 * highest, start=left, end=WIDTH - 24)
-    upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
-    for value in ticks(0.0, 1.0):
-        drawing.line(left, upwards(value), WIDTH - 24, upwards(value), "grid")
-        drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
-    for value in ticks(0.0, 1.1 * highest, 4):
-        drawing.text(across(value), bottom + 16, write_x(value), anchor="middle", kind="tick")
-    drawing.text(left - 40, 12, y_axis, kind="tick")
-    drawing.text(WIDTH - 24, bottom + 34, x_axis, anchor="end", kind="tick")
-    for i, point in enumerate(drawn):
-        x, colour = across(point.x), f"c{i % COLOURS}"
-        words = f"{point.label}: {write_x(point.x)}, {_percent(point.y)}"
-        if point.low is not None and point.high is not None:
-            drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
-        drawing.dot(x, upwards(point.y), colour, words)
-        drawing.text(x + 8, upwards(point.y) - 6, str(i + 1), kind="tick")
-        y = bottom + 56 + 20 * i
-        drawing.dot(left + 4, y - 4, colour)
-        drawing.text(left + 18, y, f"{i + 1}  {shorten(point.label, 60)}")
+
+    def draw(width: int) -> Drawing:
+        drawing = Drawing(width, bottom + 52 + 20 * len(drawn))
+        across = Scale(low=0.0, high=1.1 * highest, start=left, end=width - 24)
+        upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
+        for value in ticks(0.0, 1.0):
+            drawing.line(left, upwards(value), width - 24, upwards(value), "grid")
+            drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
+        for value in ticks(0.0, 1.1 * highest, 2 if width == NARROW else 4):
+            drawing.text(across(value), bottom + 16, write_x(value), anchor="middle", kind="tick")
+        drawing.text(left - 40, 12, y_axis, kind="tick")
+        drawing.text(width - 24, bottom + 34, x_axis, anchor="end", kind="tick")
+        for i, point in enumerate(drawn):
+            x, colour = across(point.x), f"c{i % COLOURS}"
+            words = f"{point.label}: {write_x(point.x)}, {_percent(point.y)}"
+            if point.low is not None and point.high is not None:
+                drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
+            drawing.dot(x, upwards(point.y), colour, words)
+            drawing.text(x + 8, upwards(point.y) - 6, str(i + 1), kind="tick")
+            y = bottom + 56 + 20 * i
+            drawing.dot(left + 4, y - 4, colour)
+            drawing.text(left + 18, y, f"{i + 1}  {shorten(point.label, 60 * width // WIDTH)}")
+        return drawing
+
     summary = "; ".join(f"{p.label}: {write_x(p.x)}, {_percent(p.y)}" for p in drawn) + _rest(points)
     table = [[p.label, f"{p.n:,}", write_x(p.x), _percent(p.y), _bounds(p)] for p in points]
-    return Chart(
-        key=key,
-        title=title,
-        summary=summary,
-        svg=drawing.finish(key, title, summary),
-        columns=["", "Cases", x_axis, y_axis, "95 % interval"],
-        rows=table,
-    )
+    return draw_chart(key, title, summary, draw, ["", "Cases", x_axis, y_axis, "95 % interval"], table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,40 +137,44 @@ def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str
     drawn = sorted((p for p in points if p.value is not None), key=lambda p: (p.moment, p.label))
     labels = list(dict.fromkeys(point.label for point in drawn))
     top, bottom, left = 36, 252, 48  # the title of the axis is above the numbers of points at 100 %
-    entries = _legend_places([shorten(label, _LABEL) for label in labels], left, bottom + 48)
-    drawing = Drawing(WIDTH, int(entries[-1][1]) + 16 if entries else bottom + 32)
-    upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
-    for value in ticks(0.0, 1.0):
-        drawing.line(left, upwards(value), WIDTH - 24, upwards(value), "grid")
-        drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
-    drawing.text(left - 40, 12, axis, kind="tick")
-    across, moments = _time_scale(drawn, left + 12, WIDTH - 40)
-    for moment, anchor in moments:
-        drawing.text(across(moment.timestamp()), bottom + 16, _moment_text(moment), anchor=anchor, kind="tick")
-    last: dict[str, tuple[float, float]] = {}
-    for point in drawn:
-        colour = f"c{labels.index(point.label) % COLOURS}"
-        x, y = across(point.moment.timestamp()), upwards(point.value or 0.0)
-        if point.label in last:
-            drawing.line(*last[point.label], x, y, colour)
-        if point.low is not None and point.high is not None:
-            drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
-        drawing.dot(x, y, colour, f"{point.label}, {point.detail}: {_interval_text(point)}")
-        last[point.label] = (x, y)
-    for i, (x, below, label) in enumerate(entries):
-        drawing.box(x, below - 10, 12, 12, f"c{i % COLOURS}")
-        drawing.text(x + 18, below, label)
+
+    def draw(width: int) -> Drawing:
+        entries = _legend_places([shorten(label, _LABEL) for label in labels], width, bottom + 48)
+        drawing = Drawing(width, int(entries[-1][1]) + 16 if entries else bottom + 32)
+        upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
+        for value in ticks(0.0, 1.0):
+            drawing.line(left, upwards(value), width - 24, upwards(value), "grid")
+            drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
+        drawing.text(left - 40, 12, axis, kind="tick")
+        across, moments = _time_scale(drawn, left + 12, width - 40)
+        for moment, anchor in moments[::2] if width == NARROW else moments:  # the middle one would not fit
+            drawing.text(across(moment.timestamp()), bottom + 16, _moment_text(moment), anchor=anchor, kind="tick")
+        last: dict[str, tuple[float, float]] = {}
+        for point in drawn:
+            colour = f"c{labels.index(point.label) % COLOURS}"
+            x, y = across(point.moment.timestamp()), upwards(point.value or 0.0)
+            if point.label in last:
+                drawing.line(*last[point.label], x, y, colour)
+            if point.low is not None and point.high is not None:
+                drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
+            drawing.dot(x, y, colour, f"{point.label}, {point.detail}: {_interval_text(point)}")
+            last[point.label] = (x, y)
+        for i, (x, below, label) in enumerate(entries):
+            drawing.box(x, below - 10, 12, 12, f"c{i % COLOURS}")
+            drawing.text(x + 18, below, label)
+        return drawing
+
     newest = list(reversed(drawn))
     summary = "; ".join(
         f"{point.label} on {_moment_text(point.moment)}: {_interval_text(point)}" for point in newest[:ROWS]
     ) + _rest(newest)
-    return Chart(
-        key=key,
-        title=title,
-        summary=summary,
-        svg=drawing.finish(key, title, summary),
-        columns=["", "From", "Date (UTC)", "Cases", axis, "95 % interval"],
-        rows=[[p.label, p.detail, _moment_text(p.moment), f"{p.n:,}", _percent(p.value), _bounds(p)] for p in newest],
+    return draw_chart(
+        key,
+        title,
+        summary,
+        draw,
+        ["", "From", "Date (UTC)", "Cases", axis, "95 % interval"],
+        [[p.label, p.detail, _moment_text(p.moment), f"{p.n:,}", _percent(p.value), _bounds(p)] for p in newest],
     )
 
 
@@ -207,40 +216,47 @@ def stack_chart(key: str, title: str, stacks: Sequence[Stack], *, axis: str) -> 
     named = kinds if len(kinds) <= COLOURS else kinds[: COLOURS - 1]
     legend = [*named, *(["other"] if len(kinds) > len(named) else [])]
     drawn = stacks[:ROWS]
-    left = _label_column([stack.label for stack in drawn])
-    top, bottom = 8, 12 + 26 * len(drawn)
-    widest = max((sum(stack.counts.values()) / stack.n for stack in drawn if stack.n), default=0.0) or 1.0
-    scale = Scale(low=0.0, high=widest, start=left, end=WIDTH - 76)
-    entries = _legend_places(legend, left, bottom + 60)
-    drawing = Drawing(WIDTH, int(entries[-1][1]) + 16 if entries else bottom + 44)
-    horizontal_axis(drawing, scale, ticks(0.0, widest), lambda value: f"{100 * value:g}", top, bottom)
-    drawing.text((left + WIDTH - 76) / 2, bottom + 36, axis, anchor="middle", kind="tick")
-    for i, stack in enumerate(drawn):
-        y, done = top + 16 + 26 * i, 0
-        drawing.text(left - 10, y + 4, shorten(stack.label, _LABEL), anchor="end")
-        drawing.text(WIDTH - 68, y + 4, f"n = {stack.n:,}", kind="tick")
-        for colour, kind in enumerate(legend):
-            count = _count_of(stack, kind, named)
-            if count and stack.n:
-                start, end = scale(done / stack.n), scale((done + count) / stack.n)
-                drawing.box(start, y - 8, end - start, 16, f"c{colour}", f"{stack.label}: {kind}, {count:,}")
-                done += count
-    for colour, (x, below, kind) in enumerate(entries):
-        drawing.box(x, below - 10, 12, 12, f"c{colour}")
-        drawing.text(x + 18, below, kind)
+
+    def draw(width: int) -> Drawing:
+        left, row, above = _row_labels([stack.label for stack in drawn], width, 26)
+        top, bottom = 8, 12 + row * len(drawn)
+        widest = max((sum(stack.counts.values()) / stack.n for stack in drawn if stack.n), default=0.0) or 1.0
+        scale = Scale(low=0.0, high=widest, start=left, end=width - 76)
+        entries = _legend_places(legend, width, bottom + 60)
+        drawing = Drawing(width, int(entries[-1][1]) + 16 if entries else bottom + 44)
+        horizontal_axis(drawing, scale, ticks(0.0, widest), lambda value: f"{100 * value:g}", top, bottom)
+        _name_axis(drawing, (left + width - 76) / 2, bottom + 36, axis)
+        for i, stack in enumerate(drawn):
+            y, done = top + row * (i + 1) - 10, 0
+            if above:
+                drawing.text(left, y - 16, shorten(stack.label, _line(width)))
+            else:
+                drawing.text(left - 10, y + 4, shorten(stack.label, _LABEL), anchor="end")
+            drawing.text(width - 68, y + 4, f"n = {stack.n:,}", kind="tick")
+            for colour, kind in enumerate(legend):
+                count = _count_of(stack, kind, named)
+                if count and stack.n:
+                    start, end = scale(done / stack.n), scale((done + count) / stack.n)
+                    drawing.box(start, y - 8, end - start, 16, f"c{colour}", f"{stack.label}: {kind}, {count:,}")
+                    done += count
+        for colour, (x, below, kind) in enumerate(entries):
+            drawing.box(x, below - 10, 12, 12, f"c{colour}")
+            drawing.text(x + 18, below, kind)
+        return drawing
+
     parts = [
         f"{stack.label} (n = {stack.n:,}): "
         + (", ".join(f"{kind} {count:,}" for kind, count in stack.counts.items()) or "none")
         for stack in drawn
     ]
     summary = "; ".join(parts) + _rest(stacks)
-    return Chart(
-        key=key,
-        title=title,
-        summary=summary,
-        svg=drawing.finish(key, title, summary),
-        columns=["", "n", *kinds],
-        rows=[[stack.label, f"{stack.n:,}", *(f"{stack.counts.get(kind, 0):,}" for kind in kinds)] for stack in stacks],
+    return draw_chart(
+        key,
+        title,
+        summary,
+        draw,
+        ["", "n", *kinds],
+        [[stack.label, f"{stack.n:,}", *(f"{stack.counts.get(kind, 0):,}" for kind in kinds)] for stack in stacks],
     )
 
 
@@ -250,12 +266,12 @@ def _count_of(stack: Stack, kind: str, named: Sequence[str]) -> int:
     return sum(count for other, count in stack.counts.items() if other not in named)
 
 
-def _legend_places(legend: Sequence[str], left: float, top: float) -> list[tuple[float, float, str]]:
+def _legend_places(legend: Sequence[str], right: float, top: float) -> list[tuple[float, float, str]]:
     places = []
     x, y = 8.0, top
     for kind in legend:
         width = 34 + text_width(kind)
-        if x + width > WIDTH and x > 8:
+        if x + width > right and x > 8:
             x, y = 8.0, y + 20
         places.append((x, y, kind))
         x += width
@@ -285,43 +301,73 @@ def distribution_chart(
     drawn = items[:ROWS]
     first = min((min(item.bins) for item in drawn if item.bins), default=0)
     last = max((max(item.bins) for item in drawn if item.bins), default=0) + 1
-    left = _label_column([item.label for item in drawn])
-    row, top = 44, 8
-    bottom = top + row * len(drawn) + 4
-    drawing = Drawing(WIDTH, bottom + 44)
-    scale = Scale(low=first, high=max(last, first + 1), start=left, end=WIDTH - 76)
-    step = max(1, -(-(last - first) // 6))
-    horizontal_axis(drawing, scale, range(first, last + 1, step), lambda value: write_bin(round(value)), top, bottom)
-    drawing.text((left + WIDTH - 76) / 2, bottom + 36, axis, anchor="middle", kind="tick")
-    for i, item in enumerate(drawn):
-        base = top + row * (i + 1)
-        drawing.text(left - 10, base - 10, shorten(item.label, _LABEL), anchor="end")
-        drawing.text(WIDTH - 68, base - 10, f"n = {item.n:,}", kind="tick")
-        drawing.line(left, base, WIDTH - 76, base, "grid")
-        most = max(item.bins.values(), default=1)
-        for number, count in item.bins.items():
-            height = (row - 10) * count / most
-            words = f"{item.label}: {write_bin(number)} to {write_bin(number + 1)}, {count:,} of {item.n:,}"
-            drawing.box(scale(number) + 1, base - height, scale(number + 1) - scale(number) - 2, height, "mark", words)
+
+    def draw(width: int) -> Drawing:
+        left, row, above = _row_labels([item.label for item in drawn], width, 44)
+        top, bar = 8, 34
+        bottom = top + row * len(drawn) + 4
+        drawing = Drawing(width, bottom + 44)
+        scale = Scale(low=first, high=max(last, first + 1), start=left, end=width - 76)
+        step = max(1, -(-(last - first) // (3 if width == NARROW else 6)))
+        horizontal_axis(
+            drawing, scale, range(first, last + 1, step), lambda value: write_bin(round(value)), top, bottom
+        )
+        _name_axis(drawing, (left + width - 76) / 2, bottom + 36, axis)
+        for i, item in enumerate(drawn):
+            base = top + row * (i + 1)
+            if above:
+                drawing.text(left, base - bar - 6, shorten(item.label, _line(width)))
+            else:
+                drawing.text(left - 10, base - 10, shorten(item.label, _LABEL), anchor="end")
+            drawing.text(width - 68, base - 10, f"n = {item.n:,}", kind="tick")
+            drawing.line(left, base, width - 76, base, "grid")
+            most = max(item.bins.values(), default=1)
+            for number, count in item.bins.items():
+                height = bar * count / most
+                words = f"{item.label}: {write_bin(number)} to {write_bin(number + 1)}, {count:,} of {item.n:,}"
+                drawing.box(
+                    scale(number) + 1, base - height, scale(number + 1) - scale(number) - 2, height, "mark", words
+                )
+        return drawing
+
     parts = [
         f"{item.label} (n = {item.n:,}): "
         + ", ".join(f"{name} {text}" for name, text in zip(quantiles, item.quantiles, strict=True))
         for item in drawn
     ]
     summary = "; ".join(parts) + _rest(items)
-    return Chart(
-        key=key,
-        title=title,
-        summary=summary,
-        svg=drawing.finish(key, title, summary),
-        columns=["", "n", *quantiles],
-        rows=[[item.label, f"{item.n:,}", *item.quantiles] for item in items],
+    return draw_chart(
+        key,
+        title,
+        summary,
+        draw,
+        ["", "n", *quantiles],
+        [[item.label, f"{item.n:,}", *item.quantiles] for item in items],
     )
 
 
 def _label_column(labels: Sequence[str]) -> float:
     """Return where the plot starts, right of the labels."""
     return 20 + min(max((text_width(shorten(label, _LABEL)) for label in labels), default=0.0), 200.0)
+
+
+def _row_labels(labels: Sequence[str], width: int, height: int) -> tuple[float, int, bool]:
+    """Return where the plot starts, the height of a row, and whether the labels are above the rows."""
+    if width == NARROW:
+        return 24.0, height + 18, True
+    return _label_column(labels), height, False
+
+
+def _line(width: int) -> int:
+    """Return the number of characters of a label above a row."""
+    return _LINE * width // WIDTH
+
+
+def _name_axis(drawing: Drawing, middle: float, y: float, name: str) -> None:
+    """Write the name of the horizontal axis: in the middle of the axis, as far as it fits."""
+    name = shorten(name, int(drawing.width / text_width("x")))
+    half = text_width(name) / 2
+    drawing.text(max(half, min(middle, drawing.width - half)), y, name, anchor="middle", kind="tick")
 
 
 def _rest(rows: Sequence[object]) -> str:

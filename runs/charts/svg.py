@@ -8,17 +8,22 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 WIDTH = 560
+NARROW = 320  # on phones
 _CHARACTER = 6.6  # width of an average character at 12 pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Drawing with the table behind it. `summary` says in a sentence what is drawn, for readers who cannot see it."""
+    """Drawing with the table behind it. `summary` says in a sentence what is drawn, for readers who cannot see it.
+
+    `narrow` is the same drawing for phones, on which the first one would have to be scrolled.
+    """
 
     key: str
     title: str
     summary: str
     svg: SafeString
+    narrow: SafeString
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
@@ -71,9 +76,13 @@ class Drawing:
 
     def finish(self, key: str, title: str, summary: str) -> SafeString:
         """Return the SVG element. *key* makes its ids unique on the page."""
+        kind = "chart"
+        if self.width == NARROW:
+            key, kind = f"{key}-narrow", "chart narrow"
         return format_html(
-            '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-labelledby="{}-title {}-desc">'
+            '<svg class="{}" viewBox="0 0 {} {}" role="img" aria-labelledby="{}-title {}-desc">'
             '<title id="{}-title">{}</title><desc id="{}-desc">{}</desc>{}</svg>',
+            kind,
             self.width,
             self.height,
             key,
@@ -84,6 +93,26 @@ class Drawing:
             summary,
             format_html_join("", "{}", ((part,) for part in self.parts)),
         )
+
+
+def draw_chart(
+    key: str,
+    title: str,
+    summary: str,
+    draw: Callable[[int], Drawing],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+) -> Chart:
+    """Return the chart with the drawings that *draw* returns for each width."""
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=draw(WIDTH).finish(key, title, summary),
+        narrow=draw(NARROW).finish(key, title, summary),
+        columns=columns,
+        rows=rows,
+    )
 
 
 def text_width(text: str) -> float:

@@ -1,5 +1,6 @@
 """Accessibility and layout of every page, wide and narrow, light and dark: no findings of axe, and nothing cut."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -223,11 +224,44 @@ def test_counts_of_reasons_are_in_view_if_a_reason_has_a_long_word(visit: Visit)
 
 def test_text_of_charts_is_legible_on_a_phone(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user, width=390)
-    sizes = page.locator("svg.chart").evaluate_all(
+    sizes = page.locator("svg.chart:visible").evaluate_all(
         "(charts) => charts.map((chart) => 12 * chart.getBoundingClientRect().width / chart.viewBox.baseVal.width)"
     )
     assert sizes and min(sizes) >= 11
     assert layout_findings(page) == []
+
+
+def test_charts_fit_a_phone_without_scrolling(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/runs/{site.run.pk}/", site.user, width=390)
+    run, comparison = f"/runs/{site.run.pk}/", f"/compare/?a={site.run.pk}&b={site.run.pk}"
+    for url in (run, comparison, f"/hub/{site.environment}/1.1.0/results/"):
+        page.goto(url)
+        open_parts(page)
+        charts = page.locator("svg.chart:visible")
+        assert charts.count() >= 1
+        outside = charts.evaluate_all(
+            """(charts) => charts.flatMap((chart) => {
+                const scrolls = chart.parentElement.scrollWidth > chart.parentElement.clientWidth;
+                const cut = [...chart.querySelectorAll("text")].filter((text) => {
+                    const box = text.getBBox();
+                    return box.x < 0 || box.x + box.width > chart.viewBox.baseVal.width;
+                });
+                return [...(scrolls ? [chart.id || "scrolls"] : []), ...cut.map((text) => text.textContent)];
+            })"""
+        )
+        assert outside == [], url
+
+
+def test_buttons_of_a_comparison_do_not_touch_on_a_phone(visit: Visit) -> None:
+    run = stored_run(stored_version("sums", 2), ["alpha", "beta"])
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    stored_outcomes(run, "pf", model="alpha")
+    stored_outcomes(run, "fp", model="beta")
+    page = visit(f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta", member(), width=390)
+    boxes = [button.bounding_box() for button in page.locator("main section a.button").all()]
+    assert len(boxes) == 3
+    for above, below in pairwise(box for box in boxes if box is not None):
+        assert below["y"] == above["y"] or below["y"] - above["y"] - above["height"] >= 4
 
 
 def test_right_to_left_answers_are_compared_from_the_right(visit: Visit) -> None:

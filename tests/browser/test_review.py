@@ -14,6 +14,7 @@ from preferences.spans import find_quote
 from review.models import Assignment
 from review.queue import assignments
 from tests.browser.review_fixtures import SignIn, browser, sign_in
+from tests.processes import wait_until
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 __all__ = ["browser", "sign_in"]
@@ -159,6 +160,50 @@ def test_reload_keeps_draft(sign_in: SignIn) -> None:
     page.reload()
     expect(page.get_by_label("Critique")).to_have_value("Neither says why.")
     expect(page.get_by_label("Both bad")).to_be_checked()
+
+
+def test_reload_keeps_changes_that_are_not_saved_yet(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("x")
+    page.get_by_label("Critique").fill("Neither says why.")
+    page.reload()
+    expect(page.get_by_label("Critique")).to_have_value("Neither says why.")
+    expect(page.get_by_label("Both bad")).to_be_checked()
+    wait_until(lambda: Assignment.objects.get().draft.get("critique") == "Neither says why.")
+
+
+def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    address = page.url
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_label("Critique").fill("Neither says why.")
+    page.get_by_label("Both bad").check()
+    page.get_by_role("button", name="Decide").click()
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
+    page.context.add_cookies(cookies)
+    page.goto(address)
+    expect(page.get_by_label("Critique")).to_have_value("Neither says why.")
+    expect(page.get_by_label("Both bad")).to_be_checked()
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    assert Preference.objects.get(source="human").critique == "Neither says why."
+
+
+def test_key_for_the_critique_continues_after_its_text(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    with page.expect_response("**/draft/"):
+        page.get_by_label("Critique").fill("One.")
+    page.reload()
+    page.keyboard.press("c")
+    page.keyboard.type(" Two.")
+    expect(page.get_by_label("Critique")).to_have_value("One. Two.")
 
 
 def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:

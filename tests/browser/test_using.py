@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, Request, expect
 
 from hub.models import Environment, EnvironmentVersion
+from llmeval_site.models import ApiToken, Webhook
 from runs.models import ModelEndpoint, Run
 from tests.browser.conftest import Visit, execute_queue
 from tests.endpoint import endpoint
@@ -41,6 +42,21 @@ def test_sign_in_redirects_to_requested_page(visit: Visit) -> None:
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Hub")).to_be_visible()
     assert page.url.endswith("/hub/?category=reasoning")
+
+
+def test_reload_after_a_secret_is_shown_creates_no_second_one(visit: Visit) -> None:
+    page = visit("/account/", member())
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("It is not shown again")).to_be_hidden()
+    page.goto("/account/webhooks/")
+    page.get_by_label("Address").fill("https://hooks.test/")
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("It is not shown again")).to_be_hidden()
+    assert (ApiToken.objects.count(), Webhook.objects.count()) == (1, 1)
 
 
 def test_catalogue_filters_while_typing_and_updates_the_url(visit: Visit) -> None:

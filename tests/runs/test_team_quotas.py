@@ -93,7 +93,7 @@ def test_smaller_of_budget_and_quota_stops_the_run(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         run = new_run(folder, server.url, owner, concurrency=1, limits={"budget_usd": 0.00013, "retries": 0})
         stopped, _ = execute(run, config_of(run))
-    assert stopped.status == "stopped" and "of the budget of $0.0001 is spent" in stopped.message
+    assert stopped.status == "stopped" and "of the budget of $0.00013 is spent" in stopped.message
     assert spent(owner) == pytest.approx(stopped.cost_usd)
 
 

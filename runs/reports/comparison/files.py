@@ -10,7 +10,7 @@ from hub.common.output.foreign_text import clean
 from runs.charts.plots import IntervalRow, interval_chart
 from runs.charts.svg import Chart
 from runs.reports import formats
-from runs.reports.comparison.verdicts import SIGNIFICANT, ComparedRow, compared_rows
+from runs.reports.comparison.verdicts import ComparedRow, compared_rows
 from runs.reports.document import file_engine
 from runs.results.comparison.gate import GateResult
 from runs.results.comparison.pair import Comparison
@@ -204,6 +204,6 @@ def _matrix_cell(row: ComparedRow, sign: int) -> MatrixCell:
     interval = formats.UNDEFINED
     if paired.low is not None and paired.high is not None:
         interval = formats.interval(*sorted((sign * paired.low, sign * paired.high)))
-    significant = row.item.p_adjusted is not None and row.item.p_adjusted < SIGNIFICANT
+    significant = row.is_significant
     state = "level" if not significant else "better" if difference > 0 else "worse"
     return MatrixCell(text=formats.points(difference), interval=interval, state=state)

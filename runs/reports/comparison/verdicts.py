@@ -22,6 +22,11 @@ class ComparedRow:
     name_b: str
     verdict: str
 
+    @property
+    def is_significant(self) -> bool:
+        """Whether a difference is shown, in favour of either side."""
+        return _is_significant(self.item)
+
 
 def compared_rows(comparisons: Sequence[Comparison], *, margin: float | None = None) -> list[ComparedRow]:
     """Return everything that *comparisons* compare, in their order."""
@@ -65,7 +70,7 @@ def compared_verdict(
     difference = f"{formats.points(paired.difference)} points {formats.interval(paired.low, paired.high)} {number}"
     equivalent = margin is not None and -margin <= paired.low and paired.high <= margin
     within = f"within the margin of {100 * margin:g} points" if margin is not None else ""
-    if item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT:
+    if _is_significant(item):
         first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
         low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
         size = f"{100 * abs(paired.difference):.1f} points {formats.interval(low, high)} {number}"
@@ -83,3 +88,7 @@ def compared_verdict(
         text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
         text += " before Holm's correction" if several else ""
     return f"{text}."
+
+
+def _is_significant(item: EnvironmentComparison) -> bool:
+    return item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT

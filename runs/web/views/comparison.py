@@ -28,6 +28,7 @@ from runs.web.downloads import download_failures, failure_formats
 from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, ComparedFailuresFilter, CompareForm
 
 CASES_PER_PAGE = 50
+VERDICTS = 12  # sentences above the tables of a comparison
 
 
 @require_safe
@@ -71,7 +72,8 @@ def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
     return {
         "comparisons": found,
         "notes": list(dict.fromkeys(note for comparison in found for note in comparison.notes)),
-        "rows": rows,
+        "verdicts": [row.verdict for row in sorted(rows, key=lambda row: not row.is_significant)[:VERDICTS]],
+        "more_verdicts": max(0, len(rows) - VERDICTS),
         "chart": difference_chart(rows),
         "gate": gate,
         "gate_lines": gate_lines(gate) if gate else [],

@@ -71,7 +71,7 @@ def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> No
 
 def test_spent_budget_has_to_be_raised_to_resume(client: Client, runner: User, stopped: Run) -> None:
     said = run_command("eval", "--resume", stopped.pk, code=2)
-    assert f"Run {stopped.pk} has spent $0.0002 of its budget of $0.0001" in said and "--budget USD" in said
+    assert f"Run {stopped.pk} has spent $0.00018 of its budget of $0.00013" in said and "--budget USD" in said
     answer = client.post(f"/api/v1/runs/{stopped.pk}/resume")
     assert answer.status_code == 400
     [error] = answer.json()["errors"]
@@ -91,16 +91,16 @@ def test_budget_option_needs_a_run_that_has_a_budget(folder: Path, stopped: Run)
 def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) -> None:
     url = f"/runs/{stopped.pk}/"
     shown = client.get(url).getvalue().decode()
-    assert 'name="budget_usd"' in shown and "of $0.0001 is spent" in shown
+    assert 'name="budget_usd"' in shown and "of $0.00013 is spent" in shown
     answer = client.post(f"{url}resume/", follow=True)
-    assert f"Run {stopped.pk} has spent $0.0002 of its budget" in answer.getvalue().decode()
+    assert f"Run {stopped.pk} has spent $0.00018 of its budget" in answer.getvalue().decode()
     answer = client.post(f"{url}resume/", {"budget_usd": "much"}, follow=True)
     assert "is not an amount of US dollars" in answer.getvalue().decode()
     assert Run.objects.get().status == "stopped"
     client.post(f"{url}resume/", {"budget_usd": "2.5"})
     run = Run.objects.get()
     assert (run.status, budget_of(run), run.budget_changes[0]["by"]) == ("queued", 2.5, runner.username)
-    assert f"from $0.0001 to $2.50 by {runner.username}" in client.get(url).getvalue().decode()
+    assert f"from $0.00013 to $2.50 by {runner.username}" in client.get(url).getvalue().decode()
 
 
 def test_page_of_a_run_that_ended_otherwise_does_not_ask(client: Client, runner: User, stopped: Run) -> None:

@@ -513,6 +513,9 @@ def test_long_lists_and_answers_are_cut_with_a_note() -> None:
     [
         (formats.money(0.0), "$0"),
         (formats.money(0.01234), "$0.0123"),
+        (formats.money(0.001), "$0.0010"),
+        (formats.money(0.0000654), "$0.000065"),
+        (formats.money(0.00005), "$0.00005"),
         (formats.money(1234.5), "$1,234.50"),
         (formats.money(None), "-"),
         (formats.tokens(999), "999"),

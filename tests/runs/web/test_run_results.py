@@ -196,6 +196,16 @@ def test_compare_page_shows_verdict_gate_and_matrix(client: Client, user: User) 
     assert "position 1: expected one of accuracy, cost, latency" in wrong
 
 
+def test_compare_page_of_many_models_begins_with_differences_and_counts_the_other_comparisons(
+    client: Client, user: User
+) -> None:
+    run = _run({f"m{i}": "p" * 20 for i in range(5)} | {"worse": "f" * 20})
+    page = body(client, f"/compare/?a={run.pk}&b={run.pk}")
+    sentences = re.findall(r'<p class="lead verdict">([^<]*)</p>', page)
+    assert [" is better than worse " in sentence for sentence in sentences] == 5 * [True] + 7 * [False]
+    assert "3 more comparisons are in the tables below." in page
+
+
 def test_verdict_says_that_a_difference_is_shown_alone_but_not_after_the_correction(client: Client, user: User) -> None:
     run = _run({"alpha": "p" * 20, "beta": "p" * 14 + "f" * 6, "gamma": "p" * 14 + "f" * 6})
     page = body(client, f"/compare/?a={run.pk}&b={run.pk}")
