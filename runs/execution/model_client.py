@@ -160,8 +160,8 @@ class ModelClient:
         digest = call_digest(connection.fingerprint, request)
         cached = await self._cache.get(digest, key, connection.run_model_id)
         if cached is not None:
-            # If it has a cost, an earlier process paid for this reply, and ended before it stored this response. The cost
-            # counts in the response; it is part of the budget already (RunSession._budget).
+            # If it has a cost, an earlier process paid for this reply, and ended before it stored this response. The
+            # cost counts in the response; it is part of the budget already (RunSession._budget).
             return replace(cached, cached=True, latency_ms=None)
         self._in_flight += 1
         self._idle.clear()
