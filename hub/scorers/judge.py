@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -35,6 +36,8 @@ class Criterion(StrictNumbers):
     def _upwards(self) -> "Criterion":
         if self.scale[0] >= self.scale[1]:
             raise ValueError(f"the scale of {self.name!r} must go from the lowest to the highest mark")
+        if not math.isfinite(self.scale[1] - self.scale[0]):
+            raise ValueError(f"the marks of the scale of {self.name!r} must be finite numbers")
         return self
 
     def share(self, score: float) -> float:

@@ -25,6 +25,7 @@ DEFECT_REJECTED = "contradicts execution, and the defect report about the tests 
 DEFECT_OPEN = "of a pair whose tests are disputed by an open defect report"
 WRONG_TESTS = "rests on tests that were found wrong"
 OUTRANKED = "the same pair has a person's verdict"
+OUTRANKED_BY_TESTS = "the same pair has another verdict of execution"
 DISAGREE = "verdicts on the same pair contradict each other"
 REPEATED = "another preference has the same verdict on the same answers"
 CYCLE = "part of a cycle (A over B over C over A)"
@@ -194,9 +195,13 @@ def _against_tests(row: LinterRow) -> str:
 def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict | None:
     """Return the verdict that represents a pair: reviewers take precedence over execution, execution over judges."""
     first = with_highest_precedence(group)
-    dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
+    meanings = {verdict.meaning for verdict in first}
+    for verdict in group:
+        if verdict.source != first[0].source:
+            repeated = REPEATED if verdict.meaning in meanings else OUTRANKED_BY_TESTS
+            dropped[OUTRANKED if first[0].source == HUMAN else repeated] += 1
     group = first
-    if len({verdict.meaning for verdict in group}) > 1:
+    if len(meanings) > 1:
         dropped[DISAGREE] += len(group)
         return None
     dropped[REPEATED] += len(group) - 1

@@ -23,11 +23,11 @@ _LOOK_EVERY_S = 0.2  # how often a waiting call checks whether this process hold
 class CallCache(Protocol):
     """Cache of replies by key.
 
-    `get` returns None for a miss. A reply is returned with its cost if the RunModel *run_model_id* paid for it, and
-    with a cost of zero if another one did. `put` may return before the row is written.
+    `get` returns None for a miss. A reply is returned with its cost if the RunModel *run_model_id* paid for it for the
+    same attempt at a case, and with a cost of zero otherwise. `put` may return before the row is written.
     """
 
-    async def get(self, key: str, run_model_id: int) -> Reply | None:
+    async def get(self, key: str, call: CallKey, run_model_id: int) -> Reply | None:
         """Return the stored reply, or None."""
 
     async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None:
@@ -158,10 +158,10 @@ class ModelClient:
         if self._cache is None or not connection.provider.live:
             return await self._complete(connection, request)
         digest = call_digest(connection.fingerprint, request)
-        cached = await self._cache.get(digest, connection.run_model_id)
+        cached = await self._cache.get(digest, key, connection.run_model_id)
         if cached is not None:
-            # An earlier process of the same run paid for this reply, and ended before it stored the response. The cost
-            # counts in the response; it is part of the budget already (RunSession._budget).
+            # If it has a cost, an earlier process paid for this reply, and ended before it stored this response. The
+            # cost counts in the response; it is part of the budget already (RunSession._budget).
             return replace(cached, cached=True, latency_ms=None)
         self._in_flight += 1
         self._idle.clear()

@@ -16,6 +16,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 from django.db import InterfaceError, OperationalError, connection, connections, transaction
 from django.db.models import Q, QuerySet
 
+from hub.common.digests import digest
 from hub.common.fields import unused_files_deleted
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
@@ -129,10 +130,14 @@ class _DatabaseThread:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """Reply in the cache. paid_by: primary key of the RunModel that paid for it, if it still exists."""
+    """Reply in the cache. paid_by: primary key of the RunModel that paid for it, if it still exists.
+
+    paid_for: digest of the attempt at a case that it was paid for; "" if it was not stored.
+    """
 
     reply: Reply
     paid_by: int | None
+    paid_for: str
 
 
 class Reader(_DatabaseThread):
@@ -184,7 +189,7 @@ def _find_calls(keys: list[str]) -> dict[str, StoredCall]:
                 cost_usd=row.cost_usd,
                 cached=True,
             )
-            found[row.key] = StoredCall(reply, row.paid_by_id)
+            found[row.key] = StoredCall(reply, row.paid_by_id, row.paid_for)
     return found
 
 
@@ -349,11 +354,12 @@ class DatabaseCache:
         self._reader = reader
         self._writer = writer
 
-    async def get(self, key: str, run_model_id: int) -> Reply | None:
+    async def get(self, key: str, call: CallKey, run_model_id: int) -> Reply | None:
         stored = await self._reader.cached(key)
         if stored is None:
             return None
-        return stored.reply if stored.paid_by == run_model_id else replace(stored.reply, cost_usd=0.0)
+        paid = stored.paid_by == run_model_id and stored.paid_for in ("", _attempt_digest(call))
+        return stored.reply if paid else replace(stored.reply, cost_usd=0.0)
 
     async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None:
         usage = reply.usage
@@ -375,5 +381,11 @@ class DatabaseCache:
                 latency_ms=reply.latency_ms,
                 cost_usd=reply.cost_usd,
                 paid_by_id=run_model_id,
+                paid_for=_attempt_digest(call),
             )
         )
+
+
+def _attempt_digest(call: CallKey) -> str:
+    """Return a digest of the attempt at a case that *call* is for: the same for all calls of one response."""
+    return digest([call.environment, call.case, call.attempt, call.model])[:16]

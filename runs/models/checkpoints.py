@@ -25,6 +25,9 @@ class ModelCall(models.Model):
     paid_by = models.ForeignKey(
         RunModel, models.SET_NULL, null=True, related_name="calls", help_text="The model of the run that paid for it."
     )
+    paid_for = models.CharField(
+        max_length=16, blank=True, default="", help_text="Digest of the attempt at a case that it was paid for."
+    )
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     def __str__(self) -> str:

@@ -89,7 +89,7 @@ def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> Lo
     write_responses(folder / "responses.csv", cell)
     digest = cell.run_environment.version.digest
     spec = {key: value for key, value in cell.run_model.spec.items() if key != "api_key_env"}
-    low, high = cell.accuracy.bounds or (None, None)
+    intervals = {key: _named_bounds(result[key]) for key in ("ci95", "mean_score_ci95")}
     start_ms, end_ms = _times(run)
     return {
         "key": cell_key(cell),
@@ -108,7 +108,7 @@ def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> Lo
             }
         ),
         "metrics": {
-            **_metrics({**result, "ci95": {"low": low, "high": high}}),
+            **_metrics({**result, **intervals}),
             **addition.cells.get((cell.run_environment.pk, cell.run_model.pk), {}),
         },
         "tags": {
@@ -157,6 +157,11 @@ def _metrics(values: Mapping[str, object]) -> dict[str, float]:
         for name, value in _paths(values)
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
+
+
+def _named_bounds(interval: object) -> dict[str, float]:
+    """Return the bounds of an interval of `eval --json` by name; {} if it has none."""
+    return dict(zip(("low", "high"), interval, strict=True)) if isinstance(interval, list) else {}
 
 
 def _paths(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from hub.bundles.reference_answers import ReferenceAnswers
 from hub.bundles.stored import open_stored_bundle
@@ -48,7 +48,10 @@ class FailureSelection:
     completion: Completion | None = None
 
     def responses(self, environment: RunEnvironment) -> QuerySet[Response]:
-        """Return the failed responses in the order of cases."""
+        """Return the failed responses in the order of cases.
+
+        If only one source of right answers may be used, those of a case that have such an answer come first.
+        """
         found = Response.objects.filter(run_environment=environment, status=Response.Status.FAILED, run_model__role="")
         if self.model is not None:
             found = found.filter(run_model=self.model)
@@ -56,7 +59,14 @@ class FailureSelection:
             found = found.filter(case__external_id__in=self.cases)
         regex = pattern_regex(self.reason) if self.reason else ""
         found = responses_matching(found, versions=[environment.version_id], q=self.q, flag=self.flag, reason=regex)
-        ordered = found.order_by("case__position", "run_model__position", "attempt")
+        order = ["run_model__position", "attempt"]
+        if self.completion in ("attempt", "model"):
+            passing = passing_responses(environment).filter(case=OuterRef("case"))
+            of_model = {"run_model": OuterRef("run_model")}
+            passing = passing.filter(**of_model) if self.completion == "attempt" else passing.exclude(**of_model)
+            found = found.annotate(has_answer=Exists(passing))
+            order = ["-has_answer", *order]
+        ordered = found.order_by("case__position", *order)
         return ordered.select_related("case", "run_model").prefetch_related("scores")
 
     def read(self, environment: RunEnvironment) -> "Iterator[Failure]":
@@ -112,7 +122,7 @@ class FailureFormat(ExportFormat[Failure]):
 class CompletionFormat(FailureFormat):
     """Format with one row for each failing case that has a right answer: gold, or of a response that passed.
 
-    If several models or attempts failed a case, its row is made from the first failure.
+    If several models or attempts failed a case, its row is made from the first failure that has a right answer.
     """
 
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
@@ -132,6 +142,13 @@ def _chunks(failures: Iterator[Failure]) -> Iterator[list[Failure]]:
         yield chunk
 
 
+def passing_responses(environment: RunEnvironment) -> QuerySet[Response]:
+    """Return the responses of models under test that passed."""
+    return Response.objects.filter(
+        run_environment=environment, status=Response.Status.PASSED, run_model__role=""
+    ).order_by()
+
+
 def find_passing(
     environment: RunEnvironment, failed: Sequence[Response], wanted: Sequence[Completion]
 ) -> dict[int, Response]:
@@ -141,9 +158,7 @@ def find_passing(
     theirs.
     """
     model_of = {response.case_id: response.run_model_id for response in failed}
-    rows = Response.objects.filter(
-        run_environment=environment, status=Response.Status.PASSED, case__in=model_of, run_model__role=""
-    ).order_by("run_model__position", "attempt")
+    rows = passing_responses(environment).filter(case__in=model_of).order_by("run_model__position", "attempt")
     chosen: dict[int, tuple[bool, int]] = {}  # case -> whether another model gave it, and the response
     for pk, case, model in rows.values_list("pk", "case_id", "run_model_id"):
         other = model != model_of[case]

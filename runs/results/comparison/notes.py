@@ -1,6 +1,7 @@
 """Notes on a comparison: differences between the runs, and the number of cases that are left out, by reason."""
 
 from collections import Counter
+from collections.abc import Collection
 
 from hub.common.wording import counted
 from runs.models import Run, RunEnvironment
@@ -48,10 +49,8 @@ def run_notes(
 ) -> list[str]:
     """Return sentences about the two runs: environments of only one, attempts, runs in progress."""
     notes = []
-    alone = [f"{slug} (A only)" for slug in environments_a if slug not in environments_b]
-    alone += [f"{slug} (B only)" for slug in environments_b if slug not in environments_a]
-    if alone:
-        notes.append(f"Not compared, because only one run has them: {', '.join(alone)}.")
+    if alone := _of_only_one(environments_a, environments_b):
+        notes.append(f"Not compared, because only one run has them: {alone}.")
     if run_a.attempts != run_b.attempts:
         notes.append(
             f"A has {run_a.attempts} attempts per case and B {run_b.attempts}; the means of each are compared."
@@ -60,3 +59,15 @@ def run_notes(
         if run.status != Run.Status.COMPLETED:
             notes.append(f"Run {name} is {run.get_status_display()}; cases without a response are left out.")
     return list(dict.fromkeys(notes))
+
+
+def model_notes(labels_a: Collection[str], labels_b: Collection[str]) -> list[str]:
+    """Return a sentence about the models of only one of two runs whose models with the same label are compared."""
+    alone = _of_only_one(labels_a, labels_b)
+    return [f"Models that are not compared, because only one run has them: {alone}."] if alone else []
+
+
+def _of_only_one(names_a: Collection[str], names_b: Collection[str]) -> str:
+    alone = [f"{name} (A only)" for name in names_a if name not in names_b]
+    alone += [f"{name} (B only)" for name in names_b if name not in names_a]
+    return ", ".join(alone)

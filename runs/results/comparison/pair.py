@@ -11,7 +11,7 @@ from hub.common.errors import UserError
 from hub.protocols.messages import JSON
 from runs.models import Run, RunEnvironment, RunModel
 from runs.results.comparison.cases import ONLY_A, ONLY_B, CaseLoader, Side, match_cases, reason_not_compared
-from runs.results.comparison.notes import environment_notes, run_notes
+from runs.results.comparison.notes import environment_notes, model_notes, run_notes
 from runs.results.counting import clusters_of
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 from runs.results.statistics.resampling import PairedRatio, paired_ratio
@@ -155,6 +155,8 @@ def compare(
         ]
         models.append(ModelComparison(model_a=a.label, model_b=b.label, environments=found))
     notes = run_notes(run_a, run_b, environments_a, environments_b)
+    if run_a.pk != run_b.pk and not model_a and not model_b and all(a.label == b.label for a, b in pairs):
+        notes += model_notes(_models(run_a), _models(run_b))
     return adjust_all([Comparison(run_a=run_a, run_b=run_b, models=models, notes=notes)])[0]
 
 

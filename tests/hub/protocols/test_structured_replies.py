@@ -279,6 +279,7 @@ def test_transcript_has_calls_but_no_examples_of_the_prompt() -> None:
         ([], "at least 1"),
         ([{"name": "a", "text": "x"}, {"name": "a", "text": "y"}], "same name"),
         ([{"name": "a", "text": "x", "scale": [5, 1]}], "lowest to the highest"),
+        ([{"name": "a", "text": "x", "scale": [0, float("inf")]}], "finite"),
         ([{"name": "a", "text": "x", "weight": 0}], "greater than 0"),
     ],
 )

@@ -797,6 +797,24 @@ def test_verdict_of_a_person_outranks_judge_on_equal_texts(tmp_path: Path) -> No
     assert report["dropped"] == {"the same pair has a person's verdict": 1}
 
 
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        ("first", "another preference has the same verdict on the same answers"),
+        ("second", "the same pair has another verdict of execution"),
+        ("tie", "the same pair has another verdict of execution"),
+    ],
+)
+def test_execution_outranks_judge_on_equal_texts(tmp_path: Path, verdict: str, reason: str) -> None:
+    """The judged pair itself has no result of execution."""
+    executed, judged = answers_of_runs(("one", "two"), ("one", "two"))
+    record(*executed, "first", by="execution")
+    record(*judged, verdict, by="judge")
+    rows, report = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one"]
+    assert report["dropped"] == {reason: 1}
+
+
 def test_cycles_across_runs_are_found_by_equal_texts(tmp_path: Path) -> None:
     for pair in answers_of_runs(("a", "b"), ("b", "c"), ("c", "a")):
         record(*pair)

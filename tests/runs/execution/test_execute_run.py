@@ -205,6 +205,41 @@ def test_cache_key_does_not_depend_on_label_and_concurrency(folder: Path) -> Non
         assert len(server.requests) == len(CAPITALS)
 
 
+def test_role_model_that_is_asked_the_same_for_two_models_is_paid_once(folder: Path) -> None:
+    """Both models give the same answer, so the judge's reply about the first answer is used for the second."""
+    manifest = folder / "capitals" / "environment.yaml"
+    rule = "{type: judge, criteria: [{name: right, text: It is right.}]}"
+    manifest.write_text(manifest.read_text().replace("{type: exact_match}", f"{{type: exact_match}}, {rule}"))
+
+    def answer(request: dict[str, Any], _: int) -> Answer:
+        mark = '{"right": {"reason": "so", "score": 1}}'
+        if request["model"] == "m2":
+            time.sleep(1)  # until the judge's reply is in the cache
+        return completion(mark) if request["model"] == "judge" else answer_capital(request)
+
+    with endpoint(answer) as server:
+        model = json.loads(config_text(server.url))["models"][0]
+        text = config_text(
+            server.url,
+            environments=ONE,
+            concurrency=1,
+            models=[model, {**model, "name": "large", "model": "m2"}],
+            roles={"rubric": [{**model, "name": "judge", "model": "judge"}]},
+        )
+        run, _ = start(folder, text)
+        assert sorted(request["model"] for request in server.requests) == ["judge", "m", "m2"]
+        each = 0.00006
+        assert sorted(Response.objects.values_list("role_cost_usd", flat=True)) == [0.0, pytest.approx(each)]
+        assert run.cost_usd == pytest.approx(3 * each)
+        # As if the process had been killed before it stored any response: each reply counts where it was paid for.
+        Response.objects.all().delete()
+        Run.objects.update(status="interrupted", cost_usd=0.0)
+        run, _ = resume(run)
+        assert len(server.requests) == 3
+    assert sorted(Response.objects.values_list("role_cost_usd", flat=True)) == [0.0, pytest.approx(each)]
+    assert run.cost_usd == pytest.approx(3 * each)
+
+
 def test_no_cache_requests_every_reply_again(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))

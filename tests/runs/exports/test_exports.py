@@ -159,6 +159,34 @@ def test_right_answers_come_from_gold_other_attempts_and_other_models(
         assert row["model"] == "alpha" and row["failed_response"] == "no"
 
 
+@pytest.mark.parametrize(
+    ("completion", "failed", "answer"), [("attempt", "beta", "beta 2"), ("model", "alpha", "beta 2")]
+)
+def test_row_is_made_from_the_failure_that_has_the_wanted_answer(
+    tmp_path: Path, completion: str, failed: str, answer: str
+) -> None:
+    """Both models fail the case; beta passes in another attempt, alpha in none."""
+    run = stored_run(imported(tmp_path / "bundle"), ["alpha", "beta"], attempts=2)
+    answered_by(run, 0, "failed", "no", model="alpha")
+    answered_by(run, 0, "failed", "no", model="beta")
+    answered_by(run, 0, "passed", "beta 2", model="beta", attempt=2)
+    exported = export_failures(run, tmp_path / "out.jsonl", format="sft", completion=completion)
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert (row["model"], row["messages"][-1]["content"]) == (failed, answer)
+    assert not exported.left_out
+
+
+def test_failure_of_a_later_model_is_used_if_only_its_answer_is_of_another_model(tmp_path: Path) -> None:
+    """Both models fail the case; only alpha, the first model, passes in another attempt."""
+    run = stored_run(imported(tmp_path / "bundle"), ["alpha", "beta"], attempts=2)
+    answered_by(run, 0, "failed", "no", model="alpha")
+    answered_by(run, 0, "passed", "alpha 2", model="alpha", attempt=2)
+    answered_by(run, 0, "failed", "no", model="beta")
+    export_failures(run, tmp_path / "out.jsonl", format="sft", completion="model")
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert (row["model"], row["completion_source"]["kind"]) == ("beta", "model")
+
+
 def test_attempt_of_the_same_model_is_preferred_to_another_model(mixed_run: Run) -> None:
     (environment,) = mixed_run.environments.all()
     failed = list(Response.objects.filter(status="failed").select_related("run_model"))

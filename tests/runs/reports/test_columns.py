@@ -13,6 +13,7 @@ from runs.models import Run
 from runs.reports import print_report, render_html, results_json
 from runs.reports.columns import COLUMNS, TABLE_COLUMNS, Column
 from runs.results.stored import get_results
+from runs.tracking.artifacts import flatten
 from runs.tracking.job import build_job
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -55,3 +56,14 @@ def test_documentation_describes_each_column() -> None:
     section = Path("docs/statistics.md").read_text().partition("## Columns of the report")[2].partition("\n## ")[0]
     for column in TABLE_COLUMNS:
         assert f"`{column.key}`" in section and f"`{column.short_title}`" in section, column.key
+
+
+def test_every_number_of_the_document_is_a_metric_in_mlflow(run: Run, tmp_path: Path) -> None:
+    (result,) = json.loads(json.dumps(results_json(run)))["results"]
+    job = build_job(run, tmp_path, experiment="e", artifact_root=None, traces="none")
+    metrics = job["cells"][0]["metrics"]
+    for key, value in flatten(result):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            assert metrics[key] == value, key
+    for key in ("ci95", "mean_score_ci95"):
+        assert [metrics[f"{key}.low"], metrics[f"{key}.high"]] == result[key]

@@ -137,6 +137,15 @@ def test_environments_of_only_one_run_are_listed() -> None:
     assert comparison.notes == ["Not compared, because only one run has them: two (A only)."]
 
 
+def test_models_of_only_one_run_are_listed_unless_models_are_named() -> None:
+    version = stored_version(cases=1)
+    run_a, run_b = stored_run(version, ["alpha", "old"]), stored_run(version, ["new", "alpha"])
+    note = "Models that are not compared, because only one run has them: old (A only), new (B only)."
+    assert compare(run_a, run_b).notes == [note]
+    assert compare(run_a, run_b, model_a="old", model_b="new").notes == []
+    assert compare(stored_run(version, ["old"]), stored_run(version, ["new"])).notes == []
+
+
 def test_runs_without_a_common_environment_are_rejected() -> None:
     with pytest.raises(ComparisonError, match=r"no environment in common: run .* has one, run .* has two"):
         compare(stored_run(stored_version("one")), stored_run(stored_version("two")))

@@ -379,6 +379,31 @@ def test_every_interval_has_the_coverage_it_claims() -> None:
     assert done.stdout.endswith("Every bound holds.\n")
 
 
+def least_coverage(n: int) -> float:
+    """Return the least coverage of the interval of an accuracy of *n* cases over all p; it is next to a bound."""
+    found = [mean_estimate([1.0] * passed + [0.0] * (n - passed)).bounds or (0.0, 1.0) for passed in range(n + 1)]
+    near = [bound + step for bounds in found for bound in bounds for step in (-1e-9, 1e-9)]
+    return min(
+        sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k, (low, high) in enumerate(found) if low <= p <= high)
+        for p in near
+        if 0 < p < 1
+    )
+
+
+def test_documentation_has_the_least_coverage_of_few_cases() -> None:
+    docs = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text()
+    (row,) = [line for line in docs.splitlines() if line.startswith("| least coverage |")]
+    assert row.split(" | ")[1:] == [f"{100 * least_coverage(n):.1f} %" for n in range(1, 9)] + [
+        f"{100 * least_coverage(9):.1f} % |"
+    ]
+
+
+def test_least_coverage_from_ten_cases_on_is_at_thirteen() -> None:
+    coverages = {n: least_coverage(n) for n in range(10, 60)}
+    assert min(coverages, key=coverages.__getitem__) == 13
+    assert coverages[13] == pytest.approx(0.909, abs=5e-4)
+
+
 def test_importing_the_module_does_not_import_scipy() -> None:
     code = (
         "import sys, runs.results.statistics.mean_intervals as m; m.mean_estimate([1.0, 0.0]); "
