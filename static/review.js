@@ -180,14 +180,14 @@
   const values = () => [...new FormData(form())].filter(([name]) => !["csrfmiddlewaretoken", "run"].includes(name));
   window.addEventListener("pagehide", () => {
     if (!unsaved || !form()) return;
-    sessionStorage.setItem("unsaved", JSON.stringify({ draft: form().dataset.draft, values: values() }));
+    sessionStorage.setItem("unsaved", JSON.stringify({ assignment: form().dataset.assignment, values: values() }));
     if (timer) save(true);
   });
   const restore = () => {
     const kept = form() && JSON.parse(sessionStorage.getItem("unsaved") ?? "null");
     if (!kept) return; // without a form, its pair has to be claimed first
     sessionStorage.removeItem("unsaved");
-    if (form().dataset.draft !== kept.draft) return;
+    if (form().dataset.assignment !== kept.assignment) return; // of another pair, or of another reviewer
     for (const field of form().elements) {
       const entered = kept.values.filter(([name]) => name === field.name).map(([, value]) => value);
       if (/^(radio|checkbox)$/.test(field.type)) field.checked = entered.includes(field.value);

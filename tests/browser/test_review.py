@@ -194,6 +194,17 @@ def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sig
     assert Preference.objects.get(source="human").critique == "Neither says why."
 
 
+def test_what_one_reviewer_entered_is_not_shown_to_the_next(sign_in: SignIn) -> None:
+    waiting_pairs(1, overlap=2)
+    page, other = sign_in(reviewer("ann")), sign_in(reviewer("bea"))
+    page.goto("/review/")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_label("Critique").fill("Neither says why.")
+    page.context.add_cookies(other.context.cookies())
+    page.goto("/review/")
+    expect(page.get_by_label("Critique")).to_have_value("")
+
+
 def test_key_for_the_critique_continues_after_its_text(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
