@@ -70,7 +70,7 @@ class Server:
                     env={},
                     cwd="/",
                 )
-            except OSError as error:  # no process or memory is left; the client gets a closed connection and tries again
+            except OSError as error:  # no process or memory is left; the client finds the connection closed
                 sys.stderr.write(f"An engine could not be started: {error}\n")
                 return
         self._engines[engine.pid] = engine
