@@ -230,7 +230,7 @@ async def test_stdin_stdout_passes_expected_output(sandbox_pool: Any) -> None:
 
 
 def test_time_below_the_least_limit_of_the_sandbox_is_refused_at_once() -> None:
-    with pytest.raises(ValidationError, match="cpu_s must be between 0.1 and"):
+    with pytest.raises(ValidationError, match="cpu_s must be between"):
         StdinStdoutOptions.model_validate({"cases": CASES, "timeout_s": 0.05})
 
 
