@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
@@ -36,6 +36,17 @@ class StdinStdoutOptions(ScorerOptions):
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
 
+    @model_validator(mode="after")
+    def _check_limits(self) -> "StdinStdoutOptions":
+        self.limits()  # raises ValueError
+        return self
+
+    def limits(self) -> Limits:
+        """Return the limits of one run, with room for twice the longest output wanted, so that none is cut."""
+        longest = max(len(case.stdout.encode("utf-8", "surrogatepass")) for case in self.cases)
+        room = min(max(64, longest * 2 // 1024), 16_384)
+        return Limits(cpu_s=self.timeout_s, memory_mb=self.memory_mb, output_kb=room)
+
 
 class StdinStdout(Scorer[StdinStdoutOptions]):
     type = "stdin_stdout"
@@ -48,10 +59,7 @@ class StdinStdout(Scorer[StdinStdoutOptions]):
         if not code.text.strip():
             return Verdict.of(False, "The answer contains no code.")
         same = _COMPARE[options.compare]
-        # Room for twice the longest output wanted, so that a right one is never cut.
-        longest = max(len(case.stdout.encode("utf-8", "surrogatepass")) for case in options.cases)
-        room = min(max(64, longest * 2 // 1024), 16_384)
-        limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, output_kb=room)
+        limits = options.limits()
         right = 0
         failed: tuple[int, InputOutput, Outcome] | None = None
         last: Outcome | None = None

@@ -31,7 +31,7 @@ from sandbox.workspaces.base import (
     WorkspaceEngine,
     WorkspaceError,
 )
-from sandbox.workspaces.shared import get_workspaces, in_thread
+from sandbox.workspaces.shared import get_workspaces, in_thread, open_in_thread
 
 _TESTS = f"{VERIFY}/tests"
 _MAX_REWARD_BYTES = 64 * 1024
@@ -139,7 +139,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             packages=world.get("packages", ""),
         )
         try:
-            fresh = await in_thread(engine.open_from, spec, artifacts)
+            fresh = await open_in_thread(engine, engine.open_from, spec, artifacts)
         except WorkspaceError as error:
             return Verdict.of(False, f"The artifacts cannot be copied: {error}.")
         try:

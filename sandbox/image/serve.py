@@ -61,14 +61,18 @@ class Server:
         connection, _ = self._listener.accept()
         with connection:
             command = [sys.executable, "-I", "-S", "-X", "utf8", str(ENGINE)]
-            engine = subprocess.Popen(
-                command,
-                stdin=connection.fileno(),
-                stdout=connection.fileno(),
-                stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-            )
+            try:
+                engine = subprocess.Popen(
+                    command,
+                    stdin=connection.fileno(),
+                    stdout=connection.fileno(),
+                    stderr=subprocess.DEVNULL,
+                    env={},
+                    cwd="/",
+                )
+            except OSError as error:  # no process or memory is left; the client finds the connection closed
+                sys.stderr.write(f"An engine could not be started: {error}\n")
+                return
         self._engines[engine.pid] = engine
 
     def _reap(self) -> None:

@@ -154,13 +154,16 @@ class IsolatedTests:
             return Conclusion(*status_of_definition(self.definition, self.limits))
         if self.verdict is not None:
             return conclude(self.verdict, ended or status_of_early_exit(end), self.limits)
-        if self.definition is None:
+        if self.definition is None and end.reason != "asked":
             return Conclusion(*(ended or status_of_early_exit(end)))
         return Conclusion(*(ended or _status_without_verdict(self.ends[self.test_judge], self.limits)))
 
 
 def _status_without_verdict(end: RunEnd, limits: Limits) -> tuple[Status, str]:
-    """Return the status if the judge ended without a verdict while the candidate was still running."""
+    """Return the status if the judge ended without a verdict while the candidate was still running.
+
+    Raises InfrastructureFailed if the tests were never started.
+    """
     found = status_of_end(end, limits)
     if found is not None and found[0] is Status.TIMEOUT:
         return Status.TIMEOUT, f"The tests did not end within {limits.wall:g} seconds."

@@ -99,6 +99,7 @@ def read_number(value: object) -> int:
     return value
 
 
+_TEXTS = ("message", "test", "expected", "got")
 _NO_CHECK = ("gone", "assertion", "missing", "tampered", "unsupported")
 _WITH_ERROR = ("raised", "test_error", "bad_tests")
 _FAILURES: dict[str, Callable[[Report], bool]] = {
@@ -123,11 +124,11 @@ def read_verdict(report: Report) -> Verdict:
 
 
 def _read_failure(failure: object) -> FailureReport:
-    if not isinstance(failure, dict) or failure.get("kind") not in _FAILURES or not is_line(failure.get("line")):
+    if not isinstance(failure, dict) or not is_line(failure.get("line")):
         raise codec.CodecError("a verdict of the wrong shape")
-    kind = str(failure["kind"])
-    if not _FAILURES[kind](failure):
+    kind, *texts = (failure.get(key, "") for key in ("kind", *_TEXTS))
+    if not (is_text(kind) and all(map(is_text, texts)) and kind in _FAILURES and _FAILURES[kind](failure)):
         raise codec.CodecError("a verdict of the wrong shape")
-    message, test, expected, got = (str(failure.get(key, "")) for key in ("message", "test", "expected", "got"))
+    message, test, expected, got = texts
     error = read_error(failure["error"]) if kind in _WITH_ERROR else None
     return FailureReport(kind, message, test, expected, got, failure.get("line"), error)

@@ -152,11 +152,11 @@ class DriverWorkspaces(WorkspaceEngine):
                 environment=dict(environment or {}),
             )
         cut = int(reply["cut"])
-        head, tail = (base64.b64decode(reply[key]).decode("utf-8", "replace") for key in ("head", "tail"))
+        head, tail = (base64.b64decode(reply[key]) for key in ("head", "tail"))
         marker = f"\n[{cut:,} bytes of output cut here]\n" if cut else ""
         return CommandResult(
             exit_code=int(reply["exit_code"]),
-            output=f"{head}{marker}{tail}",
+            output=(head + marker.encode() + tail).decode("utf-8", "replace"),
             cut=cut,
             timed_out=bool(reply["timed_out"]),
             wall_ms=float(reply["ms"]),

@@ -5,13 +5,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
-from sandbox.workspaces.base import WorkspaceEngine
+from sandbox.workspaces.base import Handle, WorkspaceEngine
 
 logger = logging.getLogger(__name__)
 
@@ -85,12 +85,33 @@ def build_image(context: Mapping[str, bytes], workdir: str, seconds: float) -> s
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return the result of *function*, called in a thread of its own executor, so that commands do not block others."""
+    return await asyncio.wrap_future(_get_executor().submit(function, *args, **kwargs))
+
+
+async def open_in_thread(
+    engine: WorkspaceEngine, open_box: Callable[P, Handle], *args: P.args, **kwargs: P.kwargs
+) -> Handle:
+    """Return the box that *open_box* opens in a thread. If the caller is cancelled meanwhile, the box is closed."""
+    executor = _get_executor()
+    opening = executor.submit(open_box, *args, **kwargs)
+
+    def close(opened: Future[Handle]) -> None:
+        if not opened.cancelled() and opened.exception() is None:
+            executor.submit(engine.close, opened.result())
+
+    try:
+        return await asyncio.wrap_future(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(close)
+        raise
+
+
+def _get_executor() -> ThreadPoolExecutor:
     global _executor
     with _lock:
         if _executor is None:
             _executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="workspace")
-        executor = _executor
-    return await asyncio.get_running_loop().run_in_executor(executor, lambda: function(*args, **kwargs))
+        return _executor
 
 
 def _sweep(engine: WorkspaceEngine) -> None:

@@ -26,7 +26,7 @@ from sandbox.workspaces.base import (
     WorkspaceLost,
 )
 from sandbox.workspaces.packages import check_packages
-from sandbox.workspaces.shared import build_image, get_workspaces, in_thread
+from sandbox.workspaces.shared import build_image, get_workspaces, in_thread, open_in_thread
 
 _SCORING_S = 600  # for a last command's end, and for copying artifacts
 
@@ -87,7 +87,7 @@ async def open_prepared(context: EpisodeContext[WorkspaceOptions], spec: BoxSpec
         setup = context.files[options.setup]
     engine = get_workspaces()
     try:
-        handle = await in_thread(engine.open, spec)
+        handle = await open_in_thread(engine, engine.open, spec)
     except ServiceFailed as error:
         raise HarnessError(str(error), temporary=True) from None
     try:

@@ -21,7 +21,7 @@ from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoopState
 from hub.protocols.messages import JSON, Message, text_of
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import BoxSpec, Handle, ServiceFailed, WorkspaceError, WorkspaceLost
-from sandbox.workspaces.shared import get_workspaces, in_thread
+from sandbox.workspaces.shared import get_workspaces, in_thread, open_in_thread
 from sandbox.workspaces.snapshots import SnapshotMissing, open_saved, remove_snapshots, save_snapshot
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,8 @@ async def _open_new_box(context: Context, world: WorkspaceState) -> _NewBox:
     if snapshot is not None and folder:
         limit = context.options.limits.snapshot_mb
         try:
-            handle = await in_thread(open_saved, get_workspaces(), spec, folder, snapshot["digest"], limit)
+            engine = get_workspaces()
+            handle = await open_in_thread(engine, open_saved, engine, spec, folder, snapshot["digest"], limit)
         except (WorkspaceLost, ServiceFailed):
             raise
         except (SnapshotMissing, WorkspaceError) as error:

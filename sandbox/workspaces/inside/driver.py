@@ -123,7 +123,8 @@ def restore(request: Request) -> Request:
     if not (failed or request["last"]):
         return {}
     os.close(RESTORING.pop("writing"))
-    return finish_as_user(*RESTORING.pop("child"))
+    child, reading = RESTORING.pop("child")
+    return finish_as_user(child, reading, request["seconds"])
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------

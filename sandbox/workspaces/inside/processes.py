@@ -6,11 +6,13 @@ import contextlib
 import errno
 import json
 import os
+import select
 import signal
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from sandbox.workspaces.inside.files import RequestRefused
+from sandbox.workspaces.inside.files import CHUNK, RequestRefused
 
 T = TypeVar("T")
 Request = dict  # as JSON
@@ -63,7 +65,7 @@ def with_room(start: Callable[[], T]) -> T:
 
 def as_user(root: bool, work: Callable[[], Request], seconds: int = FILE_SECONDS, make_room: bool = True) -> Request:
     """Return what *work* returns in a child process of the agent's user (of root if *root*)."""
-    return finish_as_user(*start_as_user(root, work, seconds, make_room))
+    return finish_as_user(*start_as_user(root, work, seconds, make_room), seconds)
 
 
 def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_room: bool = True) -> "tuple[int, int]":
@@ -103,9 +105,21 @@ def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_ro
     return child, reading
 
 
-def finish_as_user(child: int, reading: int) -> Request:
-    with os.fdopen(reading, "rb") as file:
-        data = file.read()
+def finish_as_user(child: int, reading: int, seconds: int) -> Request:
+    """Return the reply of a child. It is killed after *seconds*: if the agent stops it, its alarm does not end it."""
+    data = b""
+    deadline = time.monotonic() + seconds
+    try:
+        while select.select([reading], [], [], max(deadline - time.monotonic(), 0))[0]:
+            more = os.read(reading, CHUNK)
+            if not more:
+                break
+            data += more
+        else:
+            os.kill(child, signal.SIGKILL)
+            data = b""
+    finally:
+        os.close(reading)
     with contextlib.suppress(ChildProcessError):  # it was reaped before
         os.waitpid(child, 0)
     if not data:

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from hub.scorers.base import ScoringFailed
 from hub.scorers.python_tests import PythonTestsOptions
+from hub.scorers.stdin_stdout import StdinStdoutOptions
 from sandbox.verdicts.results import Outcome, Status
 from tests.hub.scoring import judge
 
@@ -226,6 +227,11 @@ CASES = [{"stdin": "1\n2\n", "stdout": "2\n4"}, {"stdin": "", "stdout": ""}]
 async def test_stdin_stdout_passes_expected_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE, pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (1.0, "All 2 outputs are right.")
+
+
+def test_time_below_the_least_limit_of_the_sandbox_is_refused_at_once() -> None:
+    with pytest.raises(ValidationError, match="cpu_s must be between"):
+        StdinStdoutOptions.model_validate({"cases": CASES, "timeout_s": 0.05})
 
 
 async def test_reason_shows_the_first_wrong_output(sandbox_pool: Any) -> None:

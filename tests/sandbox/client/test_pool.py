@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -179,6 +180,21 @@ def test_job_is_infra_error_if_engines_lose_harmless_code_too(deaths: int, monke
     outcome = run_dying(deaths, b"program")
     assert outcome.status is Status.INFRA_ERROR
     assert not outcome.conclusive
+
+
+@pytest.mark.parametrize("code", ["def f(x): return x + 1", "import time\ntime.sleep(1)\ndef f(x): return x + 1"])
+def test_right_answer_whose_test_judge_does_not_start_is_infra_error(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = EngineConnection.start
+
+    def start_malformed(self: EngineConnection, job: Mapping[str, object], *args: Any, **options: Any) -> int:
+        return start(self, {**job, "files": ["a"]} if job["role"] == "test_judge" else job, *args, **options)
+
+    monkeypatch.setattr(EngineConnection, "start", start_malformed)
+    tests = "def check(candidate):\n    for n in (1, 2):\n        assert candidate(n) == n + 1\n"
+    with Pool.open(LOCAL) as pool:
+        assert pool.run(FunctionJob(code, "f", tests)).status is Status.INFRA_ERROR
 
 
 KILLER = """

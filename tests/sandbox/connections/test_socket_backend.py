@@ -16,7 +16,7 @@ from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.verdicts.results import Status
-from tests.processes import child_processes
+from tests.processes import child_processes, wait_until
 from tests.sandbox.conformance.case import ADD_TESTS, function_job
 
 SERVE = str(Path(sandbox.__file__).parent / "image" / "serve.py")
@@ -131,6 +131,36 @@ def test_connections_beyond_the_limit_wait_for_one_to_end(start: Start, path: Pa
     assert waiting.poll() is None and len(child_processes(service.pid)) == 1
     first.close()
     assert waiting.wait() == 0
+
+
+# Runs the service; it can start no process until the file `ready` exists.
+WITHOUT_PROCESSES = """
+import os, runpy, subprocess, sys
+start = subprocess.Popen
+
+def start_later(*args, **options):
+    if not os.path.exists(ready):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return start(*args, **options)
+
+subprocess.Popen = start_later
+script, ready, path = sys.argv[1:]
+sys.argv = [script, path]
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+def test_service_that_cannot_start_an_engine_goes_on(path: Path, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    service = subprocess.Popen([sys.executable, "-c", WITHOUT_PROCESSES, SERVE, str(ready), str(path)])
+    try:
+        wait_until(path.exists)
+        assert check(path) == 1
+        ready.touch()
+        assert check(path) == 0
+    finally:
+        service.kill()
+        service.wait()
 
 
 def test_check_option_reports_whether_an_engine_answers(service: Service, path: Path) -> None:

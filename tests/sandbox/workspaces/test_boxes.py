@@ -74,6 +74,11 @@ def test_long_output_keeps_both_ends_and_states_how_much_is_cut(engine: Workspac
     assert result.cut == 100_000 + len("first\n\nlast\n") - 4096
 
 
+def test_output_that_is_not_cut_keeps_characters_of_several_bytes(engine: WorkspaceEngine, box: Handle) -> None:
+    result = run(engine, box, "printf x; for i in $(seq 1500); do printf é; done")
+    assert (result.cut, result.output) == (0, "x" + "é" * 1500)
+
+
 def test_command_beyond_its_time_is_killed_with_its_group_also_if_it_ignores_signals(
     engine: WorkspaceEngine, box: Handle
 ) -> None:

@@ -1,5 +1,7 @@
 """Tests that need the process of the code: `trust` isolated, auto and in_process."""
 
+import json
+
 import pytest
 
 from sandbox.client.pool import Pool
@@ -128,3 +130,13 @@ def test_asserts_that_the_code_skips_do_not_pass(pool: Pool) -> None:
         "        for x in f(1): self.assertEqual(x, 2)\n"
     )
     assert run(pool, "def f(x): return []", tests, trust="in_process").status is Status.ASSERTION
+
+
+SEND_REPORT = "import os\ndata = {!r}\nos.write(3, len(data).to_bytes(4, 'big') + b'V' + data)\nos._exit(0)\n"
+
+
+@pytest.mark.parametrize("failure", [{"kind": []}, {"kind": "assertion", "message": ["text"]}])
+def test_forged_report_of_the_wrong_shape_is_tampered(pool: Pool, failure: dict[str, object]) -> None:
+    report = json.dumps({"passed": 0, "total": 1, "failure": {"line": None, **failure}})
+    code = SEND_REPORT.format(report.encode())
+    assert run(pool, code, ["assert f(1) == 2"], "f", trust="in_process").status is Status.TAMPERED
