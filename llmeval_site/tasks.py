@@ -49,7 +49,7 @@ def remove_unused_files() -> None:
 
 
 def _run_all(steps: Iterable[Callable[[], object]]) -> None:
-    """Run *steps* until the process shuts down. If some fail, the others are run, and then the first error is raised."""
+    """Run *steps* until the process shuts down, also those after one that fails. Raises the first error at the end."""
     first: Exception | None = None
     for step in steps:
         if is_shutting_down():

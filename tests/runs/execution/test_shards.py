@@ -363,9 +363,7 @@ def test_shard_has_one_owner_and_is_fresh_once(divided: Run) -> None:
 
 
 @pytest.mark.parametrize("stopped", ["", "401: bad key"])
-def test_resume_of_a_killed_run_repeats_finished_shards_if_a_role_model_was_stopped(
-    divided: Run, stopped: str
-) -> None:
+def test_resume_of_a_killed_run_repeats_finished_shards_if_a_role_model_was_stopped(divided: Run, stopped: str) -> None:
     owner = new_owner()
     RunModel.objects.create(run=divided, label="grader", role="rubric", position=0, spec={}, stopped=stopped)
     Run.objects.update(lease_owner=owner, lease_until=timezone.now() + timedelta(minutes=1))
