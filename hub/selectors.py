@@ -68,7 +68,10 @@ def list_forgeable_rules(version: EnvironmentVersion) -> list[str]:
 
 
 def get_offered_tools(version: EnvironmentVersion, case: Case) -> list[Tool] | None:
-    """Return the tools that models are offered in *case* of *version*; None if only an episode can determine them."""
+    """Return the tools that models are offered in *case* of *version*; None if only an episode can determine them.
+
+    Raises ArchiveUnavailable and CompileError.
+    """
     harness = HARNESSES.get(version.manifest.get("harness", {}).get("type", ""))
     if harness is None or not harness.offers_tools:
         return []

@@ -1,7 +1,8 @@
 """Permanent removal of old data by the settings: entries of the audit log, deliveries, drafts, and old data of runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.utils import timezone
@@ -39,19 +40,22 @@ def expired_drafts() -> Removal:
     return rows_removal("expired drafts", rows, ("problems",))
 
 
-def removals_by_settings() -> Iterator[Removal]:
-    """Yield the removals that the settings LLMEVAL_KEEP_..._DAYS select. 0 days keep everything."""
+def removals_by_settings() -> Iterator[Callable[[], Removal]]:
+    """Yield functions that return the removals selected by LLMEVAL_KEEP_..._DAYS. 0 days keep everything.
+
+    Each one reads the database or the storage, so each may fail on its own.
+    """
     now = timezone.now()
     if settings.KEEP_DELETED_RUNS_DAYS:
-        yield deleted_runs(before=now - timedelta(days=settings.KEEP_DELETED_RUNS_DAYS))
+        yield partial(deleted_runs, before=now - timedelta(days=settings.KEEP_DELETED_RUNS_DAYS))
     if settings.KEEP_CALLS_DAYS:
-        yield cached_calls(before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
-    yield old_rollouts()
-    yield episode_checkpoints()
-    yield workspace_snapshots()
-    yield expired_drafts()
-    yield webhook_deliveries(before=now - timedelta(days=KEEP_DELIVERIES_DAYS))
+        yield partial(cached_calls, before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
+    yield old_rollouts
+    yield episode_checkpoints
+    yield workspace_snapshots
+    yield expired_drafts
+    yield partial(webhook_deliveries, before=now - timedelta(days=KEEP_DELIVERIES_DAYS))
     if settings.KEEP_GATES_DAYS:
-        yield gate_leftovers(before=now - timedelta(days=settings.KEEP_GATES_DAYS))
+        yield partial(gate_leftovers, before=now - timedelta(days=settings.KEEP_GATES_DAYS))
     if settings.KEEP_AUDIT_DAYS:
-        yield audit_entries(before=now - timedelta(days=settings.KEEP_AUDIT_DAYS))
+        yield partial(audit_entries, before=now - timedelta(days=settings.KEEP_AUDIT_DAYS))

@@ -64,14 +64,14 @@ class PairJudgeRecords:
         )
 
     def store(self, judged: list[tuple[Pair, tuple[OrderResult, OrderResult]]]) -> None:
-        """Store the calls that got a reply, and the suggestions."""
+        """Store the calls that got a reply or have a cost, and the suggestions."""
         earlier = self._calls([pair for pair, _ in judged])
         JudgeCall.objects.bulk_create(
             [
                 self._call(pair, order, earlier.get((pair.pk, order.swapped)))
                 for pair, orders in judged
                 for order in orders
-                if order.replies
+                if order.replies or (order.error is not None and order.error.usage is not None)
             ],
             update_conflicts=True,  # an earlier unusable answer to the same order is replaced; its cost is added
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
@@ -103,11 +103,14 @@ class PairJudgeRecords:
     def _call(self, pair: Pair, order: OrderResult, earlier: JudgeCall | None) -> JudgeCall:
         answer = order.judged.answer if order.judged else None
         problem = str(order.error) if order.error else order.judged.problem if order.judged else ""
-        text = text_of(order.replies[-1].message)
+        text = text_of(order.replies[-1].message) if order.replies else ""
         # Usage of a cached reply was counted when it was first received.
         counted = [reply.usage for reply in order.replies if earlier is None or not reply.cached]
-        usage = sum(counted, Usage())
-        cost = total_cost(reply.cost_usd for reply in order.replies)
+        costs = [reply.cost_usd for reply in order.replies]
+        if order.error is not None and order.error.usage is not None:
+            counted.append(order.error.usage)
+            costs.append(order.error.cost_usd)
+        usage, cost = sum(counted, Usage()), total_cost(costs)
         return JudgeCall(
             pair=pair,
             fingerprint=self.model.fingerprint,
@@ -185,20 +188,20 @@ def judge_figures(run: Run, judge: PairJudgeRecords) -> dict[str, JSON]:
     calls = list(
         JudgeCall.objects.filter(
             pair__run=run, fingerprint=judge.model.fingerprint, prompt_version=PROMPT_VERSION
-        ).values_list("pair_id", "answer", "struck", "cost_usd")
+        ).values_list("pair_id", "answer", "struck", "cost_usd", "replies")
     )
-    failed = {pair for pair, answer, _, _ in calls if answer is None}
-    winners = [answer["winner"] for _, answer, _, _ in calls if answer and answer["winner"] in ("A", "B")]
+    failed = {pair for pair, answer, _, _, replies in calls if answer is None and replies}
+    winners = [answer["winner"] for _, answer, *_ in calls if answer and answer["winner"] in ("A", "B")]
     blind = [item for item in verdicts if not item.saw_evidence]
     agreed = sum(item.verdict == item.evidence.get("winner") for item in blind)
     return {
         "suggested": len(verdicts),
         "failed": len(failed),
         "order_sensitive": sum(item.order_sensitive for item in verdicts),
-        "quotes_struck": sum(struck for _, _, struck, _ in calls),
+        "quotes_struck": sum(struck for _, _, struck, *_ in calls),
         "self_preference": sum(item.self_preference for item in verdicts),
         "first_position": {"answers": len(winners), "first": winners.count("A")},
         "with_execution": {"pairs": len(blind), "agreed": agreed},
         "verdicts": dict(Counter(str(item.verdict) for item in verdicts)),
-        "cost_usd": total_cost(cost for _, _, _, cost in calls),
+        "cost_usd": total_cost(cost for _, _, _, cost, _ in calls),
     }

@@ -179,6 +179,9 @@ def resume_run(
             change_budget(run, budget_usd, user)
         if retry_too_long:  # errors of any other kind are requested again
             too_long_responses(run).update(error_kind="http")
+        if run.models.exclude(role="").exclude(stopped="").exists():
+            # Responses of finished shards may be missing, see `Block`.
+            run.shards.filter(done=True).update(done=False, lease_owner="", lease_until=None)
         run.models.update(stopped="")
         logged = Run.objects.filter(pk=run.pk, tracking_state=Run.TrackingState.LOGGED)
         if logged.update(tracking_state=Run.TrackingState.PENDING):  # the log has the results from before

@@ -103,6 +103,8 @@ def change_budget(run: Run, budget: float, user: User | None) -> None:
     All that is not spent is available to the processes that execute the run next. user: who changes it; None on the
     command line. Call it in the transaction that resumes the run.
     """
+    stored = Run.objects.select_for_update(of=("self",)).get(pk=run.pk)  # another resume may have changed it
+    run.config, run.budget_changes = stored.config, stored.budget_changes
     before = budget_of(run)
     if budget == before:
         return

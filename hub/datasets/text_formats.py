@@ -160,8 +160,17 @@ def _first_sentence(error: Exception) -> str:
 def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[tuple[int, object]]:
     """Yield (line, row) of a .csv; *columns* names them if the file has no header. Errors as in `read_jsonl`."""
     csv.field_size_limit(MAX_ROW_BYTES)
-    reader = csv.reader((text for _, text in _text_lines(path, stream)), strict=True)
-    begins = 1
+    begins, size = 1, 0  # of the current row: its first line, and its characters so far
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for _, text in _text_lines(path, stream):
+            size += len(text)
+            if size > MAX_ROW_BYTES:
+                raise DatasetError(path, begins, f"the row is longer than {MAX_ROW_BYTES:,} characters.")
+            yield text
+
+    reader = csv.reader(lines(), strict=True)
     try:
         header = list(columns) if columns is not None else next(reader, [])
         check_columns(path, header)
@@ -169,7 +178,7 @@ def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None)
             message = f"the only column is {header[0]!r}."
             raise DatasetError(path, 1, message, f"Separate cells by commas instead of {mark!r}.")
         while True:
-            begins = reader.line_num + 1
+            begins, size = reader.line_num + 1, 0
             cells = next(reader, None)
             if cells is None:
                 return

@@ -1,6 +1,7 @@
 """Schema of environment.yaml as pydantic models. Unknown keys are errors; no file is read here."""
 
 import re
+from math import isfinite
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
@@ -139,6 +140,8 @@ class Scoring(Strict):
             raise ValueError("`rules` is empty; leave it out to score by the harness's own reward")
         for rule in self.rules:
             rule.name = rule.name or rule.type
+        if not isfinite(sum(rule.weight for rule in self.rules)):
+            raise ValueError("the sum of the weights of the rules is not a finite number; give smaller weights")
         names = [rule.name for rule in self.rules]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -1,5 +1,7 @@
 """The rule `json_schema`: the answer is JSON that conforms to a schema."""
 
+import asyncio
+
 from pydantic import ConfigDict, Field, field_validator
 
 from hub import extraction
@@ -40,7 +42,8 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
         except extraction.NoJSON as error:
             return Verdict.of(False, f"In {quoted(submission.text)}, {error}.")
         try:
-            problem = first_problem(options.schema_, value)
+            # In a thread, so that slow patterns do not block other episodes.
+            problem = await asyncio.to_thread(first_problem, options.schema_, value)
         except RecursionError:
             return Verdict.of(False, "The JSON is nested too deeply to be checked.")
         except TooSlow as slow:

@@ -67,6 +67,8 @@ class RubricJudgeOptions(ScorerOptions):
         names = [criterion.name for criterion in value]
         if len(set(names)) < len(names):
             raise ValueError("two criteria have the same name")
+        if not math.isfinite(sum(criterion.weight for criterion in value)):
+            raise ValueError("the sum of the weights of the criteria is not a finite number; give smaller weights")
         return value
 
 

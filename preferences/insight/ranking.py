@@ -11,7 +11,7 @@ from preferences.insight.bradley_terry import Match, RankedModel, SeparateGroups
 from preferences.insight.verdicts import MAX_ROWS, score_of_first
 from preferences.models import Preference
 from preferences.precedence import with_highest_precedence
-from preferences.selectors import case_has_accepted_defect, without_refuted
+from preferences.selectors import case_has_accepted_defect, openly_disputing_preferences, without_refuted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,16 @@ def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
 
     As in exports, verdicts of reviewers take precedence over execution, and execution over judges. A pair does not
     count if verdicts of that source contradict each other. "Both bad" counts as a tie. Verdicts that accepted the
-    wrong suggestion of an attention check do not count, unless the check rests on tests that were found wrong.
+    wrong suggestion of an attention check do not count, unless the check rests on tests that were found wrong. Neither
+    do verdicts of judges that saw the results of wrong tests, and pairs with an open report about the tests.
     """
     pairs: dict[str, dict[tuple[int, int], list[SourcedMatch]]] = defaultdict(lambda: defaultdict(list))
-    failed_check = Q(check_result=Preference.Check.FAILED) & ~Q(case_has_accepted_defect())
-    counted = without_refuted(rows).exclude(failed_check)
+    tests_wrong = Q(case_has_accepted_defect())
+    failed_check = Q(check_result=Preference.Check.FAILED) & ~tests_wrong
+    saw_wrong_tests = Q(source=Preference.Source.LLM, saw_evidence=True) & tests_wrong
+    counted = without_refuted(rows).exclude(failed_check).exclude(saw_wrong_tests)
+    disputing = openly_disputing_preferences().exclude(check_result=Preference.Check.FAILED).exclude(tests_wrong)
+    disputed = {frozenset(pair) for pair in disputing.values_list("first_id", "second_id")}
     columns = (
         "version__environment__slug",
         "source",
@@ -50,7 +55,7 @@ def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
         "case_id",
     )
     for slug, source, first, second, a, b, verdict, case in counted.order_by("-id").values_list(*columns)[:MAX_ROWS]:
-        if a == b:
+        if a == b or frozenset((first, second)) in disputed:
             continue
         score = score_of_first(verdict)
         match = Match(a, b, score, case) if first < second else Match(b, a, 1 - score, case)

@@ -5,7 +5,9 @@ import json
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from hub.models import Environment
 from llmeval_site.accounts.tokens import create_token
@@ -176,6 +178,16 @@ def test_the_command_lists_shows_deletes_and_restores_runs(run: Run, capsys: pyt
     call_command("runs", "restore", str(run.pk))
     call_command("runs", "show", str(run.pk), "--json")
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["responses"] == {"passed": 2, "failed": 2}
+
+
+def test_the_command_lists_many_runs_with_as_many_queries_as_one(run: Run) -> None:
+    with CaptureQueriesContext(connection) as one:
+        call_command("runs", "list")
+    for number in range(3):
+        stored_outcomes(stored_run(stored_version(f"other-{number}")), "ppff")
+    with CaptureQueriesContext(connection) as several:
+        call_command("runs", "list")
+    assert len(several) == len(one)
 
 
 def test_the_command_cancels_a_queued_run(run: Run) -> None:

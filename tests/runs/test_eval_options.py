@@ -1,6 +1,7 @@
 """`manage.py eval --env SLUG --model NAME`: runs without a config."""
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,3 +204,9 @@ def test_recorded_answers_to_unknown_cases_are_reported_once_before_the_run(
     (tmp_path / "recorded.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*known, *elsewhere]))
     call_command("eval", config=str(path))
     assert "Warning" not in capsys.readouterr().err
+
+
+def test_cores_are_counted_on_systems_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert eval_command._count_cores() == 3

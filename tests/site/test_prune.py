@@ -2,18 +2,21 @@
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.utils import timezone
 
+from llmeval_site import tasks
 from llmeval_site.configuration.variables import EnvironmentVariables
 from llmeval_site.models import AuditEntry
 from llmeval_site.tasks import prune as prune_task
 from preferences.models import Preference
 from runs import retention
 from runs.models import ModelCall, Response, Run
+from runs.retention import Removal
 from runs.services import delete_run, restore_run
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
@@ -168,3 +171,33 @@ def test_a_negative_number_of_days_is_refused() -> None:
     variables = EnvironmentVariables({"LLMEVAL_KEEP_CALLS_DAYS": "-1"})
     with pytest.raises(ImproperlyConfigured, match="LLMEVAL_KEEP_CALLS_DAYS=-1 must be at least 0"):
         variables.number("LLMEVAL_KEEP_CALLS_DAYS", 0, minimum=0)
+
+
+def test_failed_removal_does_not_prevent_later_ones(settings, monkeypatch) -> None:
+    settings.KEEP_AUDIT_DAYS = 365
+
+    def fail() -> Removal:
+        raise OSError("the storage cannot be reached")
+
+    monkeypatch.setattr("llmeval_site.retention.workspace_snapshots", fail)
+    entry = AuditEntry.objects.create(username="a", action="POST", path="/", status=200)
+    AuditEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() - timedelta(days=10_000))
+    with pytest.raises(OSError, match="cannot be reached"):
+        prune_task()
+    assert not AuditEntry.objects.exists()
+
+
+def test_failed_step_of_closing_workspaces_does_not_prevent_later_ones(monkeypatch) -> None:
+    done = []
+
+    def fail() -> None:
+        raise OSError("the storage cannot be reached")
+
+    monkeypatch.setattr(tasks, "has_workspaces", lambda: True)
+    monkeypatch.setattr(tasks, "close_expired_rollouts", fail)
+    monkeypatch.setattr(tasks, "save_idle_rollouts", fail)
+    monkeypatch.setattr(tasks, "remove_unneeded_snapshots", lambda: done.append("snapshots"))
+    monkeypatch.setattr(tasks, "get_workspaces", lambda: SimpleNamespace(sweep=lambda: done.append("boxes")))
+    with pytest.raises(OSError, match="cannot be reached"):
+        tasks.close_workspaces()
+    assert done == ["snapshots", "boxes"]

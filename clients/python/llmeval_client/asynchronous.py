@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import httpx2
 
@@ -18,6 +18,7 @@ from llmeval_client.requests import (
     pause_before_next,
     pause_before_retry,
     read_body,
+    replaced_file,
 )
 from llmeval_client.state import EpisodeState, FinishReason, assistant
 from llmeval_client.types import Case, Message, ScoredConversation, StepResult, Tokens, Usage
@@ -72,10 +73,12 @@ class AsyncClient:
         return list(answer["results"])
 
     async def export(self, path: str | Path, **filters: object) -> None:
-        """Write your finished episodes to *path*; *filters*: environment, model, since and others of the export."""
-        response = await self._repeat(get("episodes/export", **filters))
-        check(response)
-        await asyncio.to_thread(Path(path).write_bytes, response.content)
+        """Write your finished episodes to *path*; *filters*: environment, model, since and others of the export.
+
+        They are written as they arrive, and an existing file is replaced once all have arrived.
+        """
+        with replaced_file(path) as out:
+            check(await self._repeat(get("episodes/export", **filters), out))
 
     async def send(self, request: Request) -> dict[str, Any]:
         """Send *request* and return its answer. Raises ServerError and Unreachable."""
@@ -89,11 +92,12 @@ class AsyncClient:
             response = await self._repeat(following)
         return read_body(response)
 
-    async def _repeat(self, request: Request) -> httpx2.Response:
+    async def _repeat(self, request: Request, out: BinaryIO | None = None) -> httpx2.Response:
+        """Send *request* until its answer is final, and return it. With *out*, the content is written there."""
         for attempt in range(self._retries + 1):
             response, failure = None, None
             try:
-                response = await self._http.request(request.method, request.path, **request.options())
+                response = await self._send_once(request, out)
             except httpx2.TransportError as error:
                 failure = error
             pause = pause_before_retry(request, response, attempt)
@@ -103,6 +107,19 @@ class AsyncClient:
                 raise Unreachable(f"{request.method} {request.path}: {failure!r}") from failure
             await asyncio.sleep(pause or 0.0)
         raise AssertionError("unreachable code")
+
+    async def _send_once(self, request: Request, out: BinaryIO | None) -> httpx2.Response:
+        if out is None:
+            return await self._http.request(request.method, request.path, **request.options())
+        async with self._http.stream(request.method, request.path, **request.options()) as response:
+            if response.status_code >= 400:
+                await response.aread()
+                return response
+            out.seek(0)
+            out.truncate()  # what an earlier attempt has written
+            async for chunk in response.aiter_bytes():
+                await asyncio.to_thread(out.write, chunk)
+        return response
 
     async def close(self) -> None:
         await self._http.aclose()

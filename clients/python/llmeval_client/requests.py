@@ -2,9 +2,11 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import httpx2
 
@@ -130,8 +132,22 @@ def check(response: httpx2.Response) -> None:
         raise ServerError(response.status_code, str(body.get("code", "")), " ".join([message, *details]), body)
 
 
+@contextmanager
+def replaced_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces *path* at the end of the block. After an error, *path* is unchanged."""
+    partial = Path(f"{path}.partial")
+    try:
+        with partial.open("wb") as out:
+            yield out
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def error_body(response: httpx2.Response) -> JSONObject:
-    """Return the body of an error; empty if it is not a JSON object, as that of a proxy."""
+    """Return the body of an error; empty if there is no error, or it is not a JSON object, as that of a proxy."""
+    if response.status_code < 400:  # its content may be in a file
+        return {}
     try:
         body = response.json()
     except ValueError:

@@ -34,7 +34,8 @@ class TooSlow(Exception):
 
 def _matches(pattern: str, text: str) -> bool:
     try:
-        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S) is not None
+        # Without the interpreter's lock, so that a slow pattern does not block other threads.
+        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S, concurrent=True) is not None
     except TimeoutError:
         raise TooSlow(pattern) from None
 

@@ -98,7 +98,7 @@ def _removals(options: Options) -> list[Removal]:
         selected = by_age or options["calls"] or options["rollouts"] or options["files"]
         if selected or options["older_than"] or options["max_size"]:
             raise UserError("--by-settings takes kinds and ages from the settings; use it without other selections.")
-        return list(removals_by_settings())
+        return [removal() for removal in removals_by_settings()]
     if not (by_age or options["calls"] or options["rollouts"] or options["files"]):
         raise UserError(
             "Select what to remove: --deleted, --calls, --rollouts, --gates, --audit, --files, or --by-settings."

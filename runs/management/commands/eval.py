@@ -198,7 +198,7 @@ class Command(base.Command):
                     use_cache=not options["no_cache"],
                     signals=True,
                     retry_for_s=settings.EVAL_RETRY_SECONDS,
-                    processes=options["processes"] or (len(os.sched_getaffinity(0)) if total >= _MANY else 1),
+                    processes=options["processes"] or (_count_cores() if total >= _MANY else 1),
                 )
                 return execute_run(run=run, config=config, listener=progress, options=how, owner=owner)
         except InfrastructureFault as fault:
@@ -246,6 +246,13 @@ class Command(base.Command):
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
             sys.exit(BELOW_FLOOR)
+
+
+def _count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _WaitingNotice:

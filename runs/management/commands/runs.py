@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from collections import Counter
 from typing import TypedDict, Unpack
 
 from django.utils import timezone
@@ -11,7 +12,8 @@ from hub.common.errors import UserError
 from hub.management import base
 from runs.description import add_tags, check_tags, describe_run, tags_of
 from runs.models import Run
-from runs.selectors import get_run, stored_counts
+from runs.results.stored import count_responses
+from runs.selectors import get_run
 from runs.services import cancel_run, delete_run, restore_run
 
 ACTIONS = ["show", "cancel", "rename", "tag", "note", "delete", "restore"]  # on one run
@@ -83,9 +85,10 @@ class Command(base.Command):
             describe_run(run=run, name=" ".join(options["values"]))
         elif action == "note":
             describe_run(run=run, note=" ".join(options["values"]))
-        self.print_json(_row(run))
+        counts = count_responses([run])[run.pk]
+        self.print_json(_row(run, counts))
         if not options["json"]:
-            self.stdout.write(_line(run))
+            self.stdout.write(_line(run, counts))
             for text in (run.message, run.note) if action in ("show", "note") else ():
                 if text:
                     self.stdout.write(text)
@@ -112,10 +115,11 @@ class Command(base.Command):
         if options["tag"] is not None:
             found = found.filter(tags__name=options["tag"].lower())
         runs = list(found[: min(options["limit"], sys.maxsize)])
-        self.print_json([_row(run) for run in runs])
+        counts = count_responses(runs)
+        self.print_json([_row(run, counts[run.pk]) for run in runs])
         if not options["json"]:
             for run in runs:
-                self.stdout.write(_line(run))
+                self.stdout.write(_line(run, counts[run.pk]))
             if not runs:
                 self.stdout.write(_nothing(options))
 
@@ -133,7 +137,7 @@ def _get_deleted_run(name: str) -> Run:
     return run
 
 
-def _row(run: Run) -> dict[str, object]:
+def _row(run: Run, counts: Counter[str]) -> dict[str, object]:
     return {
         "run": run.pk,
         "name": run.name,
@@ -143,14 +147,14 @@ def _row(run: Run) -> dict[str, object]:
         "message": run.message,
         "created_at": run.created_at.isoformat(),
         "deleted_at": run.deleted_at.isoformat() if run.deleted_at else None,
-        "responses": stored_counts(run)[0],
+        "responses": dict(+counts),
     }
 
 
-def _line(run: Run) -> str:
-    counts = ", ".join(f"{status} {count:,}" for status, count in sorted(stored_counts(run)[0].items()))
+def _line(run: Run, counts: Counter[str]) -> str:
+    responses = ", ".join(f"{status} {count:,}" for status, count in sorted((+counts).items()))
     created = timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M")
     state = f"{run.get_status_display()}, deleted" if run.deleted_at else run.get_status_display()
     ending = "; cancelling" if run.cancel_requested and run.finished_at is None else ""
     tags = "".join(f" [{tag}]" for tag in tags_of(run))
-    return f"{run.pk:>6}  {created}  {state}{ending}  {run.name}{tags}  ({counts or wording.counted(0, 'response')})"
+    return f"{run.pk:>6}  {created}  {state}{ending}  {run.name}{tags}  ({responses or wording.counted(0, 'response')})"

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from hub.protocols.messages import Tool
 from hub.selectors import get_offered_tools, may_see_content
 from hub.web.reading.spans import MarkedSpan
 from hub.web.reading.transcripts import Marks
@@ -50,7 +51,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "target": found.case.data.get("target") if open_to_user else None,
         "has_target": open_to_user and "target" in found.case.data,
         "open_to_user": open_to_user,
-        "tools": get_offered_tools(found.run_environment.version, found.case) if open_to_user else None,
+        "tools": _offered_tools(found) if open_to_user else None,
         "spec": shown_spec(found.run_model, request.user),
         "served_model": found.served_model if sees_endpoints(request.user) else "",
         "others": queries.list_responses_of_other_runs(request.user, found),
@@ -64,6 +65,14 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "after": same_status.filter(pk__gt=pk).values_list("pk", flat=True).first(),
     }
     return render(request, "runs/response.html", context)
+
+
+def _offered_tools(response: Response) -> list[Tool] | None:
+    """Return the tools that were offered; None if they are not known, for example without the environment's archive."""
+    try:
+        return get_offered_tools(response.run_environment.version, response.case)
+    except ValueError:  # an old manifest, or an archive that cannot be read; the page works without it
+        return None
 
 
 def _error_lines(response: Response, scores: list[Score]) -> Marks:

@@ -138,6 +138,14 @@ def test_unreadable_file_is_reported_with_line_and_reason(path, content, place, 
     assert sentence in str(caught.value)
 
 
+def test_csv_row_of_many_lines_is_limited_as_other_rows(monkeypatch):
+    monkeypatch.setattr("hub.datasets.text_formats.MAX_ROW_BYTES", 100)
+    line = "x" * 60 + "\n"
+    assert len(read("d.csv", f'a,b\n1,"{line}"\n2,"{line}"\n')) == 2
+    with pytest.raises(DatasetError, match=r"d.csv:3.*the row is longer than 100 characters"):
+        read("d.csv", f'a,b\n1,2\n"{line}","{line}"\n')
+
+
 def test_csv_row_with_too_many_cells_is_reported():
     found = read("d.csv", "a,b\n1,2,3\n4,5\n")
     assert "3 cells, the header 2" in str(found[0][1])

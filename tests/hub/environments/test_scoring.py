@@ -1,7 +1,9 @@
 """Scores of rules: reasons that are cut."""
 
+import pytest
+
 from hub.environments.scoring import REASON_LENGTH, combine, rule_score
-from hub.manifest.schema import RuleSpec
+from hub.manifest.schema import RuleSpec, Scoring
 from hub.scorers.base import Verdict
 
 RULE = RuleSpec.model_validate({"type": "state", "name": "check", "path": "check.py"})
@@ -25,3 +27,8 @@ def test_required_rule_may_miss_1_by_rounding() -> None:
     required = RULE.model_copy(update={"required": True})
     scores = [rule_score(required, Verdict(value=value, reason="")) for value in (sum([0.1] * 10), 0.99)]
     assert [combine([score], 0.5).status for score in scores] == ["passed", "failed"]
+
+
+def test_sum_of_the_weights_must_be_finite() -> None:
+    with pytest.raises(ValueError, match="sum of the weights"):
+        Scoring.model_validate({"rules": [{"type": "regex", "name": name, "weight": 1e308} for name in "ab"]})

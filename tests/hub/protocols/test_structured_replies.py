@@ -280,7 +280,9 @@ def test_transcript_has_calls_but_no_examples_of_the_prompt() -> None:
         ([{"name": "a", "text": "x"}, {"name": "a", "text": "y"}], "same name"),
         ([{"name": "a", "text": "x", "scale": [5, 1]}], "lowest to the highest"),
         ([{"name": "a", "text": "x", "scale": [0, float("inf")]}], "finite"),
+        ([{"name": "a", "text": "x", "scale": [0, float("nan")]}], "finite"),
         ([{"name": "a", "text": "x", "weight": 0}], "greater than 0"),
+        ([{"name": name, "text": "x", "weight": 1e308} for name in "ab"], "sum of the weights"),
     ],
 )
 def test_invalid_criteria_are_rejected(criteria: Any, problem: str) -> None:

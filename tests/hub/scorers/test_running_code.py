@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from hub.scorers.base import ScoringFailed
 from hub.scorers.python_tests import PythonTestsOptions
+from hub.scorers.registry import SCORERS
 from hub.scorers.stdin_stdout import StdinStdoutOptions
 from sandbox.verdicts.results import Outcome, Status
 from tests.hub.scoring import judge
@@ -237,6 +238,12 @@ def test_time_below_the_least_limit_of_the_sandbox_is_refused_at_once() -> None:
 async def test_reason_shows_the_first_wrong_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE.replace("* 2", "* 3"), pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
+
+
+@pytest.mark.parametrize("tolerance", [float("inf"), float("nan"), -1.0])
+def test_tolerance_of_outputs_is_finite_and_not_negative(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance"):
+        SCORERS["stdin_stdout"].Options.model_validate({"cases": CASES, "tolerance": tolerance})
 
 
 async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:

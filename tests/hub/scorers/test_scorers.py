@@ -1,5 +1,6 @@
 """Rules that read the answer's text, and the harness's reward."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -335,8 +336,21 @@ async def test_multiples_are_decimal(number: str, divisor: float, value: float) 
     assert (await judge("json_schema", number, schema={"multipleOf": divisor})).value == value
 
 
+async def test_slow_schema_pattern_does_not_block_other_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.scorers.comparison.schemas.PATTERN_TIMEOUT_S", 0.5)
+    schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
+    slow = asyncio.create_task(judge("json_schema", json.dumps("a" * 60 + "b"), schema=schema))
+    await asyncio.sleep(0)
+    ticks = 0
+    while not slow.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert slow.result().value is None
+    assert ticks > 5
+
+
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hub.scorers.json_schema.PATTERN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("hub.scorers.comparison.schemas.PATTERN_TIMEOUT_S", 0.05)
     schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
     assert (await judge("json_schema", json.dumps("a" * 60 + "b"), schema=schema)).value is None
 

@@ -210,9 +210,9 @@ def test_draft_can_be_downloaded(client: Client, address: str) -> None:
 
 def test_expired_draft_is_gone_and_removed(client: Client, address: str) -> None:
     assert expired_drafts().count == 0
-    assert "expired drafts" in {removal.kind for removal in removals_by_settings()}
+    assert "expired drafts" in {removal().kind for removal in removals_by_settings()}
     assert expired_drafts().count == 0
-    assert "expired drafts" in {removal.kind for removal in removals_by_settings()}
+    assert "expired drafts" in {removal().kind for removal in removals_by_settings()}
     UploadDraft.objects.update(changed_at=timezone.now() - UploadDraft.KEPT - timedelta(minutes=1))
     assert client.get(address).status_code == 404
     assert "bundle.zip" not in text(client.get("/hub/upload/"))

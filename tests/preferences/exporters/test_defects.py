@@ -140,3 +140,17 @@ def test_figures_depend_on_defect_status(disputed: CaseDefect, accepted: bool, w
     figures: dict[str, Any] = {name: figure for name, _, figure in compute_agreement(current_preferences()).figures}
     assert figures["people_execution"].n == (0 if accepted else 1)
     assert next(iter(compute_rankings(current_preferences()).values())).models[0].name == winner
+
+
+def test_ranking_leaves_out_pairs_with_an_open_report(disputed: CaseDefect) -> None:
+    assert compute_rankings(current_preferences()) == {}
+    assert compute_rankings(filter_preferences(current_preferences(), source="execution")) == {}
+
+
+def test_ranking_leaves_out_verdict_of_judge_that_saw_wrong_tests() -> None:
+    first, second = responses("one", "two")
+    seen = record(first, second, "first", by="judge")
+    Preference.objects.filter(pk=seen.pk).update(saw_evidence=True)
+    assert len(compute_rankings(current_preferences())) == 1
+    accepted_defect(first.case, hours_ago=1)
+    assert compute_rankings(current_preferences()) == {}

@@ -16,7 +16,7 @@ from runs.reports import results_json
 from runs.services import config_of, create_run, resume_run
 from runs.spending import BudgetError
 from runs.web.queries import get_progress
-from tests.endpoint import completion, endpoint
+from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -276,3 +276,16 @@ def test_cost_of_unusable_reply_is_kept(folder: Path) -> None:
     assert run.summaries["judge"]["suggested"] == 3
     expected = 0.01 * len(judge.requests)
     assert [run.summaries["judge"]["cost_usd"], run.cost_usd] == pytest.approx([expected, expected])
+
+
+def test_cost_of_failed_calls_with_token_counts_is_kept(folder: Path) -> None:
+    empty = completion("")
+    assert isinstance(empty.body, dict)
+    failed = Answer({**empty.body, "choices": []})
+    with endpoint(lambda body, number: failed) as judge:
+        run = play(folder, [], **{**paid(folder, judge.url, 1.0), "limits": {"budget_usd": 1.0, "retries": 0}})
+    expected = 0.01 * len(judge.requests)
+    assert [run.summaries["judge"]["cost_usd"], run.cost_usd] == pytest.approx([expected, expected])
+    assert run.summaries["judge"]["failed"] == 0
+    assert set(JudgeCall.objects.values_list("replies", "text")) == {(0, "")}
+    assert all(JudgeCall.objects.values_list("problem", flat=True))

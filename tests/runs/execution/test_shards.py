@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from runs.config.resolve import find_environments
 from runs.execution.runner import ExecutionOptions, execute_run
 from runs.execution.shards import divide_run, held_by_others, release_shards, take_any_shard, take_shard
 from runs.limits.budget import Part, SharedBudget, grant_part, return_rest, start_budget
-from runs.models import Response, Run, Score, Shard
+from runs.models import Response, Run, RunModel, Score, Shard
 from runs.services import cancel_run, config_of, create_run, resume_run
 from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
@@ -359,6 +360,18 @@ def test_shard_has_one_owner_and_is_fresh_once(divided: Run) -> None:
     assert not held_by_others(divided.pk, first)
     again = take_shard(divided.pk, model, owner=first, reserved_for="")
     assert again is not None and not again.fresh
+
+
+@pytest.mark.parametrize("stopped", ["", "401: bad key"])
+def test_resume_of_a_killed_run_repeats_finished_shards_if_a_role_model_was_stopped(divided: Run, stopped: str) -> None:
+    owner = new_owner()
+    RunModel.objects.create(run=divided, label="grader", role="rubric", position=0, spec={}, stopped=stopped)
+    Run.objects.update(lease_owner=owner, lease_until=timezone.now() + timedelta(minutes=1))
+    divided.shards.update(done=True, lease_owner="elsewhere:1:a", lease_until=timezone.now() + timedelta(minutes=1))
+    assert resume_run(run=divided, owner=owner)
+    assert divided.shards.filter(done=bool(stopped)).count() == 0
+    shard = take_shard(divided.pk, divided.models.get(label="one").pk, owner=owner, reserved_for="")
+    assert (shard is not None) == bool(stopped)
 
 
 def test_worker_takes_shards_of_running_runs_only(divided: Run) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.test import Client
 
 from hub.models import Environment, Team
 from hub.teams.quotas import QuotaExceeded
 from runs.models import Run
 from runs.services import resume_run
-from runs.spending import BudgetError, budget_of
+from runs.spending import BudgetError, budget_of, change_budget
 from tests.commands import run_command
 from tests.endpoint import endpoint
 from tests.members import member
@@ -141,3 +142,13 @@ def test_quota_of_the_team_holds_although_the_budget_is_raised(stopped: Run) -> 
     with pytest.raises(QuotaExceeded):
         resume_run(run=Run.objects.get(), budget_usd=5.0)
     assert budget_of(Run.objects.get()) == SPENT
+
+
+def test_change_of_the_budget_keeps_earlier_changes_by_others(stopped: Run) -> None:
+    other = Run.objects.get(pk=stopped.pk)
+    with transaction.atomic():
+        change_budget(other, 2.5, None)
+    with transaction.atomic():
+        change_budget(stopped, 5.0, None)
+    changes = Run.objects.get(pk=stopped.pk).budget_changes
+    assert [(change["from"], change["to"]) for change in changes] == [(SPENT, 2.5), (2.5, 5.0)]

@@ -1,8 +1,13 @@
 """The package llmeval_client against the server over HTTP."""
 
 import asyncio
+import itertools
 import json
+import threading
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +192,61 @@ def test_only_temporary_errors_are_repeated(status: int, code: str, retry_after:
     assert pause_before_retry(post_turn("episodes/1/step"), response, 1) == pause
     assert pause_before_retry(get("episodes/"), None, 0) == 0.25
     assert "Idempotency-Key" in post("episodes/").headers
+
+
+@contextmanager
+def _large_export(megabytes: int) -> Iterator[str]:
+    """Serve an answer of this size in chunks at every path; the first one ends early. Yield the address."""
+    requests = itertools.count()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            cut = next(requests) == 0
+            self.send_response(200)
+            self.send_header("Content-Length", str(megabytes << 20))
+            self.end_headers()
+            for _ in range(1 if cut else megabytes):
+                self.wfile.write(b"x" * (1 << 20))
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_export_is_written_as_it_arrives(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    one.write_text("earlier")
+
+    async def export(url: str) -> None:
+        async with AsyncClient(url, "token") as client:
+            await client.export(two)
+
+    with _large_export(32) as url, Client(url, "token") as client:
+        tracemalloc.start()
+        try:
+            client.export(one)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    with _large_export(32) as url:
+        asyncio.run(export(url))
+    assert one.stat().st_size == two.stat().st_size == 32 << 20
+    assert peak < 16 << 20
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["one.jsonl", "two.jsonl"]
+
+
+def test_failed_export_keeps_the_earlier_file(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("earlier")
+    with pytest.raises(ServerError):
+        client.export(path, environment="atlantis")
+    assert path.read_text() == "earlier"
+    assert not Path(f"{path}.partial").exists()

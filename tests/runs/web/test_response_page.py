@@ -167,3 +167,13 @@ def test_response_page_shows_request_id_and_served_model_to_staff_only(client: C
     assert "small-&lt;1&gt;" in shown and "req-1" in shown
     Response.objects.update(served_model="", request_id="")
     assert "Request id" not in page(client, f"/responses/{response.pk}/")
+
+
+@pytest.mark.parametrize("harness", [{"type": "tools", "source": "tools.py"}, {"type": "custom", "path": 1}])
+def test_response_is_shown_if_the_environment_cannot_be_compiled(
+    client: Client, user: User, harness: dict[str, object]
+) -> None:
+    version = stored_version(cases=[{"id": "c0", "input": "2 + 2?"}], harness=harness)  # without an archive
+    Environment.objects.update(visibility="published")
+    response = stored_response(stored_run(version), version.cases.get(), "passed")
+    assert "an answer" in page(client, f"/responses/{response.pk}/")
