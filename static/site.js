@@ -105,6 +105,49 @@
     if (document.hidden && event.detail.elt.id === "progress") event.preventDefault();
   });
 
+  // ---- forms with data-keep: the tab keeps what was entered and is not stored, because the run of the page may end, which
+  // reloads it, and the session may end. The key names the user: another one may sign in next.
+
+  const keptName = (form) => `kept:${form.dataset.keep}`;
+  const keptFields = (form) => [...form.elements].filter((field) => field.matches("textarea, input[type=text]"));
+  const keep = (form, submitted) => {
+    const fields = keptFields(form);
+    if (!fields.some((field) => field.value !== field.defaultValue)) return;
+    const values = Object.fromEntries(fields.map((field) => [field.name, field.value]));
+    sessionStorage.setItem(keptName(form), JSON.stringify({ submitted, values }));
+  };
+  let sent = null;
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented || !event.target.matches("form[data-keep]")) return;
+    sent = event.target;
+    keep(sent, true);
+  });
+  window.addEventListener("pagehide", () => {
+    document.querySelectorAll("form[data-keep]").forEach((form) => { if (form !== sent) keep(form, false); });
+  });
+  const restoreKept = () => {
+    const refused = document.querySelector(".sign-in"); // only the sign-in page shows that a submitted form was not stored
+    for (const name of Object.keys(sessionStorage).filter((name) => name.startsWith("kept:"))) {
+      const kept = JSON.parse(sessionStorage.getItem(name));
+      if (refused) sessionStorage.setItem(name, JSON.stringify({ ...kept, submitted: false }));
+      else if (kept.submitted) sessionStorage.removeItem(name);
+    }
+    for (const form of document.querySelectorAll("form[data-keep]")) {
+      const kept = JSON.parse(sessionStorage.getItem(keptName(form)) ?? "null");
+      sessionStorage.removeItem(keptName(form));
+      const changed = kept ? keptFields(form).filter((field) => (kept.values[field.name] ?? field.value) !== field.value) : [];
+      changed.forEach((field) => { field.value = kept.values[field.name]; });
+      if (!changed.length) continue;
+      form.querySelector("[data-kept-note]").hidden = false;
+      const fold = form.closest("details");
+      if (fold) fold.open = true;
+    }
+  };
+  document.addEventListener("reset", (event) => {
+    const note = event.target.querySelector("[data-kept-note]");
+    if (note) note.hidden = true;
+  });
+
   // ---- after htmx replaced content: announce it to screen readers, and keep the focus near it
 
   document.addEventListener("htmx:afterSwap", (event) => {
@@ -152,6 +195,7 @@
     document.querySelectorAll("[data-keys-switch]").forEach(label);
     prepareTexts();
     selectLine();
+    restoreKept();
     // The page is the response to a form. Without this, reloading it would send the form again, and create another secret.
     if (document.querySelector("[data-shown-once]")) history.replaceState(history.state, "", location.href);
   });

@@ -60,14 +60,21 @@ class SignOutView(LogoutView):
 
 @login_not_required
 def sign_in_to_admin(request: HttpRequest) -> HttpResponse:
-    """Show the admin's form for passwords, or the site's sign-in page if that has a link to the OpenID provider."""
+    """Show the admin's form for passwords, or the site's sign-in page if that has a link to the OpenID provider.
+
+    Users who are signed in without being staff get the error page instead.
+    """
     user = request.user
+    if user.is_authenticated and not user.is_staff:
+        return error_page(
+            request,
+            403,
+            "Permission required",
+            f"The admin is for staff, and you are signed in as {user.get_username()}. "
+            'A superuser can give your account "staff status", or sign out and sign in with another account.',
+        )
     if settings.OPENID is None or user.is_staff:
         return admin.site.login(request)
-    if user.is_authenticated:
-        return error_page(
-            request, 403, "Permission required", f"The admin is for staff. You are signed in as {user.get_username()}."
-        )
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 

@@ -69,4 +69,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if is_rest(request):
         text = f"An error occurred on the server. Its log has the details under the request id {get_guid()}."
         return error_page(request, 500, "Server error", text)
-    return HttpResponse(render_to_string("site/broken.html"), status=500)
+    return HttpResponse(render_to_string("site/broken.html", {"request_id": get_guid()}), status=500)

@@ -19,6 +19,9 @@ Item = TypeVar("Item")
 JSONObject = dict[str, JSON]
 
 
+_SUFFIXES = {".jsonl", ".parquet", ".zip"}  # of the kinds of files that formats write
+
+
 class ExportError(UserError):
     """An export that is not possible. The message has the reason and an alternative."""
 
@@ -133,7 +136,12 @@ class Export(Generic[Item]):
     read_items: Callable[[], Iterable[Item]]
 
     def write_file(self, path: Path, *, force: bool = False) -> ExportReport:
-        """Write all rows to *path* or nothing. No file is created if there are no rows. Raises CannotWrite."""
+        """Write all rows to *path* or nothing. No file is created if there are no rows. Raises CannotWrite.
+
+        Raises ExportError if *path* has the suffix of a file of another kind.
+        """
+        if path.suffix.lower() in _SUFFIXES - {self.format.suffix}:
+            raise ExportError(f"{path}: a file of the format {self.format.name} ends in {self.format.suffix}.")
         report = ExportReport()
         with Outputs(force=force) as outputs:
             export_items(self.format, self.read_items, outputs.file(path), report)

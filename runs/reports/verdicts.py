@@ -100,7 +100,8 @@ def _describe_many(
         parts.append(f"so are {len(behind) - 1:,} more")
     if compared:
         other = "" if ahead or behind else f" of {best.model}, the most accurate,"
-        parts.append(f"no difference{other} from {len(compared):,} is shown (from {_describe_closest(compared)})")
+        which = f"the {total:,} others" if len(compared) == total else f"{len(compared):,}"
+        parts.append(f"no difference{other} from {which} is shown (from {_describe_closest(compared)})")
     if apart := len(level) - len(compared):
         parts.append(f"{apart:,} cannot be compared with {best.model}: no case was scored by both")
     start = "" if ahead or behind else f"No model is shown to be better on {slug}: "

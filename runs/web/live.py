@@ -303,13 +303,28 @@ def _take_snapshot(run: Run) -> Snapshot:
         )
         for cell in progress["cells"]
     ]
-    return Snapshot(progress, cells, _rate(times, timezone.now()), latest, errors)
+    return Snapshot(progress, cells, _rate(times, timezone.now(), _last_start(run)), latest, errors)
 
 
-def _rate(times: list[datetime], now: datetime) -> float | None:
-    """Return responses per minute, from the *times* of the latest responses, latest first."""
-    ages = [age for age in ((now - moment).total_seconds() for moment in times) if age <= _RATE_SECONDS]
-    return 60 * len(ages) / max(ages[-1], 1.0) if len(ages) > 1 else None
+def _last_start(run: Run) -> datetime:
+    """Return when the run was started or, if it was resumed since, when it was queued again."""
+    return max(run.started_at or run.created_at, run.ready_at)
+
+
+def _rate(times: list[datetime], now: datetime, start: datetime) -> float | None:
+    """Return responses per minute, from the *times* of the latest responses, latest first.
+
+    start: when the run was started or resumed. Within the first two minutes, the time from it until the first response
+    counts, because concurrent requests are answered together: the first replies alone would give a far too high rate.
+    """
+    since_start = (now - start).total_seconds()
+    in_first_minutes = 0 <= since_start <= _RATE_SECONDS
+    longest = since_start if in_first_minutes else _RATE_SECONDS
+    ages = [age for age in ((now - moment).total_seconds() for moment in times) if age <= longest]
+    if len(ages) < 2:
+        return None
+    seconds = since_start if in_first_minutes and len(ages) < _RATE_RESPONSES else ages[-1]
+    return 60 * len(ages) / max(seconds, 1.0)
 
 
 def _rounded(rate: float | None) -> float | None:

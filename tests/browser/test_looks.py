@@ -1,13 +1,16 @@
 """Accessibility and layout of every page, wide and narrow, light and dark: no findings of axe, and nothing cut."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from django.template.loader import render_to_string
+from django.utils import timezone
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from hub.models import Environment, EnvironmentVersion
+from llmeval_site.webhooks.deliveries import create_webhook, send_test_event
 from runs.models import Response
 from runs.reports import render_html
 from tests.browser.conftest import Visit
@@ -209,6 +212,17 @@ def test_short_words_are_not_broken_in_tables_with_many_models(visit: Visit) -> 
     assert lines_of(page.locator("td.choose a")) == 1
     page.goto(f"/runs/{run.pk}/cases/")
     assert lines_of(page.locator("tbody th a")) == 1
+
+
+def test_status_of_deliveries_is_not_broken(visit: Visit) -> None:
+    user = member()
+    webhook = create_webhook(user=user, url="https://ci.example.org/llm-eval", events=["run.failed"])
+    send_test_event(webhook)
+    problem = "The request failed: [Errno -2] Name or service not known."
+    webhook.deliveries.update(attempts=3, attempted_at=timezone.now(), problem=problem)
+    page = visit(f"/account/webhooks/{webhook.pk}/", user)
+    assert lines_of(page.locator(".deliveries tbody td").first) == 1
+    assert lines_of(page.get_by_role("button", name=re.compile("^Send .* again$"))) == 1
 
 
 def test_counts_of_reasons_are_in_view_if_a_reason_has_a_long_word(visit: Visit) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import Page, Request, expect
 
 from hub.models import Environment, EnvironmentVersion
@@ -186,6 +187,71 @@ def test_run_is_cancelled_after_confirmation(visit: Visit, everything: User) -> 
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_role("status")).to_contain_text("cancelled")
     assert Run.objects.get().status == Run.Status.CANCELLED
+
+
+def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(visit: Visit, everything: User) -> None:
+    run = stored_run(environment("sums").latest, created_by=everything, status=Run.Status.RUNNING, finished_at=None)
+    page = visit(f"/runs/{run.pk}/", everything)
+    note = page.get_by_label("Note", exact=True)
+    kept = page.get_by_text("You entered this before, and it is not stored yet.")
+
+    def sign_in_again() -> None:
+        expect(page.get_by_label("Username")).to_be_visible()
+        page.context.add_cookies(cookies)
+        page.goto(f"/runs/{run.pk}/")
+
+    page.get_by_text("Rename, tag or note").click()
+    note.fill("The endpoint is slow today.")
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)  # the page finds out when it asks for the progress
+    sign_in_again()
+    expect(note).to_have_value("The endpoint is slow today.")
+    expect(kept).to_be_visible()
+
+    note.fill("The endpoint is slow.")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_role("button", name="Store").click()
+    sign_in_again()
+    expect(note).to_have_value("The endpoint is slow.")
+
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    expect(page.get_by_role("button", name="Cancel the run")).to_have_count(0)
+    expect(note).to_have_value("The endpoint is slow.")
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("Name, tags and note are stored.")).to_be_visible()
+    expect(kept).to_be_hidden()
+    run.refresh_from_db()
+    assert run.note == "The endpoint is slow."
+
+    page.get_by_text("Rename, tag or note").click()
+    note.fill("Never mind.")
+    page.reload()
+    page.get_by_role("button", name="Discard it").click()
+    expect(note).to_have_value("The endpoint is slow.")
+    page.reload()
+    expect(kept).to_be_hidden()
+    assert not page.evaluate("Object.keys(sessionStorage).some((name) => name.startsWith('kept:'))")
+
+
+@pytest.mark.parametrize("length", [36, 43])
+def test_comma_after_a_long_model_name_does_not_begin_a_line(visit: Visit, everything: User, length: int) -> None:
+    stored_run(environment("sums").latest, ["m" * length, "beta"], created_by=everything)
+    page = visit("/runs/", everything, width=390)
+    lines = (
+        page.locator("td.names")
+        .nth(1)
+        .evaluate(
+            """(cell) => {
+          const [first] = cell.querySelectorAll("a");
+          const comma = document.createRange();
+          comma.setStart(first.nextSibling, 0);
+          comma.setEnd(first.nextSibling, 1);
+          const name = [...first.getClientRects()].at(-1), after = comma.getBoundingClientRect();
+          return [name.bottom, after.top, after.bottom];
+        }"""
+        )
+    )
+    assert lines[1] < lines[0] <= lines[2] + 6
 
 
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:

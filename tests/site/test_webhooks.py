@@ -230,6 +230,25 @@ def test_invalid_address_is_rejected_on_the_page_and_over_rest(client: Client, u
     assert not Webhook.objects.exists()
 
 
+def test_unknown_event_is_reported_with_the_known_ones(client: Client) -> None:
+    client.force_login(member())
+    body = {"url": "https://example.org/", "events": ["run.complted"]}
+    [error] = client.post("/api/v1/webhooks/", body, content_type="application/json").json()["errors"]
+    assert error == {
+        "path": "events",
+        "message": "run.complted is not known. Choose one of "
+        "run.completed, run.failed, run.cancelled, run.stopped, run.interrupted.",
+    }
+
+
+def test_deliveries_have_labels_on_narrow_screens(receiver: Receiver, client: Client) -> None:
+    client.force_login(user := member())
+    webhook = create_webhook(user=user, url=receiver.url, events=ENDS)
+    send_test_event(webhook)
+    page = client.get(f"/account/webhooks/{webhook.pk}/").content.decode()
+    assert all(f'data-label="{label}"' in page for label in ("attempts", "last attempt", "created"))
+
+
 def test_secret_is_shown_once_on_the_page_and_over_rest(client: Client) -> None:
     client.force_login(member())
     page = client.post("/account/webhooks/", {"url": "https://example.org/a", "events": ENDS}).content.decode()

@@ -6,9 +6,10 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import serializers, views
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import UnsupportedMediaType, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from hub.common.errors import UserError
 from hub.common.rest.bodies import error_body, error_content_type
@@ -64,7 +65,7 @@ def _error_response(error: Exception, context: Mapping[str, object]) -> Response
         errors = list(_flatten("", error.detail))
         response.data = error_body("The request is invalid; nothing was changed.", response.status_code, errors)
     else:
-        response.data = error_body(_message(error, response), response.status_code)
+        response.data = error_body(_message(error, response, context), response.status_code)
     return response
 
 
@@ -79,12 +80,21 @@ def _response(
     return Response({**error_body(message, status, errors or []), **(details or {})}, status=status, headers=headers)
 
 
-def _message(error: Exception, response: Response) -> str:
+def _message(error: Exception, response: Response, context: Mapping[str, object]) -> str:
     if isinstance(error, Http404):
         return str(error) or "There is nothing at this address."
     if isinstance(error, PermissionDenied) and str(error):
         return str(error)
+    if isinstance(error, UnsupportedMediaType):
+        return f"{error.detail} Send the body with another Content-Type, {' or '.join(_media_types(context))}."
     return str(response.data.get("detail", "")) if isinstance(response.data, dict) else ""
+
+
+def _media_types(context: Mapping[str, object]) -> list[str]:
+    """Return the media types that the view of *context* reads."""
+    view = context["view"]
+    assert isinstance(view, APIView)
+    return [str(parser.media_type) for parser in view.get_parsers()]
 
 
 def _flatten(path: str, detail: object) -> Iterator[dict[str, str]]:

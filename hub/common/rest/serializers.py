@@ -13,7 +13,17 @@ Body = dict[str, Any]  # the values have the types of the serializer's fields
 
 
 class StrictSerializer(serializers.Serializer[object]):
-    """A request body whose unknown keys are errors, so that a misspelt key is not ignored."""
+    """A request body whose unknown keys are errors, so that a misspelt key is not ignored.
+
+    Errors about unknown choices list the known ones.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if isinstance(field, serializers.ChoiceField):
+                known = ", ".join(map(str, field.choices))
+                field.error_messages["invalid_choice"] = f"{{input}} is not known. Choose one of {known}."
 
     @classmethod
     def read(cls, request: Request) -> Body:

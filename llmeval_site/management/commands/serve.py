@@ -1,5 +1,6 @@
 """`manage.py serve`: run the web site and its workers on one machine."""
 
+import os
 import secrets
 import signal
 import subprocess
@@ -40,7 +41,9 @@ class Command(BaseCommand):
         call_command("prepare")
         sign_in = _first_user()
         _create_exchange()
-        processes = [subprocess.Popen(words) for words in _commands(host, port)]
+        # The command may be called in any folder, and the data folder may be named relative to that one.
+        environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR)}
+        processes = [subprocess.Popen(words, cwd=settings.BASE_DIR, env=environment) for words in _commands(host, port)]
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (stop with Ctrl-C)")
         self.stdout.write(sign_in)
         self.stdout.flush()

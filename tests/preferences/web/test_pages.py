@@ -1,6 +1,7 @@
 """Tests of the preference pages: links, filters and empty pages."""
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -86,6 +87,8 @@ def test_empty_export_reports_message(visitor: Client) -> None:
 def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Preference) -> None:
     page = visitor.get("/agreement/").content.decode()
     assert "Agreement of the judge with the tests, judged blind" in page
+    cells = re.findall(r'<td class="num"[^>]*>', page)
+    assert cells and all("data-label=" in cell for cell in cells)  # on narrow screens a dash alone would say nothing
     page = visitor.get("/ranking/").content.decode()
     assert "<svg" in page
     assert "m0" in page

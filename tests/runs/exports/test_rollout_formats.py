@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
-from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes
+from runs.exports import ROLLOUT_FORMATS, ExportError, RolloutSelection, export_episodes
 from runs.exports.rollout_formats.base import flatten_tokens
 from runs.models import EpisodeSession
 from runs.rollouts.tokens import StepTokens
@@ -93,6 +93,15 @@ def export(tmp_path: Path, format: str) -> Path:
     path = tmp_path / f"{format}{ROLLOUT_FORMATS[format].suffix}"
     export_episodes(path, RolloutSelection(), format=format)
     return path
+
+
+@pytest.mark.parametrize(("format", "name"), [("verl", "rollouts.jsonl"), ("jsonl", "rollouts.parquet")])
+def test_file_with_the_suffix_of_another_format_is_refused(
+    tmp_path: Path, episodes: list[EpisodeSession], format: str, name: str
+) -> None:
+    with pytest.raises(ExportError, match=f"a file of the format {format} ends in {ROLLOUT_FORMATS[format].suffix}"):
+        export_episodes(tmp_path / name, RolloutSelection(), format=format)
+    assert not list(tmp_path.iterdir())
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def test_sentence_about_many_models_counts_them_and_names_the_closest() -> None:
         ),
         (
             ["pppp", *["ppff"] * 4],
-            r"No model is shown to be better on sums: no difference of a, the most accurate, from 4 .*",
+            r"No model is shown to be better on sums: no difference of a, the most accurate, from the 4 others is .*",
         ),
         (
             ["pppp----", *["ppff----"] * 3, "----ffff"],

@@ -66,6 +66,7 @@ def test_post_config_as_json_or_yaml_starts_run(client: Client, runner: User, ca
 def test_config_of_another_content_type_is_refused(client: Client, runner: User, capitals: None, kind: str) -> None:
     answer = client.post(URL, json.dumps(CONFIG), content_type=kind)
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_type")
+    assert answer.json()["message"].endswith("another Content-Type, application/json or application/yaml.")
     assert not Run.objects.exists()
 
 

@@ -63,6 +63,7 @@ def shown(client: Client, run: Run) -> str:
 def test_progress_shows_accuracy_rate_time_left_budget_errors_and_latest(client: Client, run: Run) -> None:
     client.force_login(member())
     now = timezone.now()
+    Run.objects.update(started_at=now - timedelta(minutes=5), ready_at=now - timedelta(minutes=6))
     for i, response in enumerate(Response.objects.order_by("-id")):
         Response.objects.filter(pk=response.pk).update(created_at=now - timedelta(seconds=10 * i))
     Response.objects.filter(status="errored").update(error_kind="timeout", reason="No reply within 60 s.")
@@ -114,9 +115,25 @@ def test_environments_without_wrong_cases_need_no_query_each(run: Run) -> None:
 def test_rate_is_that_of_the_last_two_minutes_and_falls_while_nothing_is_stored() -> None:
     now = timezone.now()
     times = [now - timedelta(seconds=age) for age in (0, 10, 20, 30, 40, 50, 60, 3600)]
-    assert live._rate(times, now) == 7.0
-    assert live._rate(times, now + timedelta(seconds=59)) == pytest.approx(7 * 60 / 119)
-    assert live._rate(times, now + timedelta(hours=1)) is None
+    start = now - timedelta(hours=1)
+    assert live._rate(times, now, start) == 7.0
+    assert live._rate(times, now + timedelta(seconds=59), start) == pytest.approx(7 * 60 / 119)
+    assert live._rate(times, now + timedelta(hours=1), start) is None
+
+
+def test_rate_of_the_first_minutes_counts_the_time_since_the_start(run: Run) -> None:
+    now = timezone.now()
+    burst = [now - timedelta(seconds=0.01 * i) for i in range(8)]
+    earlier = [now - timedelta(seconds=age) for age in (40, 50)]  # stored before the run was interrupted and resumed
+    assert live._rate(burst, now, now - timedelta(seconds=20)) == 24.0
+    assert live._rate(burst + earlier, now, now - timedelta(seconds=20)) == 24.0
+    assert live._rate(burst[:1] + earlier, now, now - timedelta(seconds=20)) is None
+    fast = [now - timedelta(seconds=i / 100) for i in range(500)]  # all that are looked at: older ones are not counted
+    assert live._rate(fast, now, now - timedelta(seconds=100)) == pytest.approx(500 * 60 / 4.99)
+    run.started_at, run.ready_at = now - timedelta(hours=2), now - timedelta(seconds=20)
+    assert live._last_start(run) == run.ready_at
+    run.started_at = now
+    assert live._last_start(run) == now
 
 
 def test_interval_of_several_attempts_counts_cases_only(client: Client, run: Run) -> None:

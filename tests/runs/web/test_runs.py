@@ -197,6 +197,15 @@ def test_progress_updates_status_and_response_list(client: Client, going: Run) -
     assert client.get(f"/runs/{going.pk}/progress/?done=0", headers=htmx)["HX-Trigger"] == "responses-stored"
 
 
+def test_progress_updates_when_the_run_was_started(client: Client, going: Run) -> None:
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.QUEUED, started_at=None)
+    shown = page(client, f"/runs/{going.pk}/")
+    assert shown.count('id="began"') == 1 and '<span id="began">created ' in shown
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.RUNNING, started_at=timezone.now())
+    part = page(client, f"/runs/{going.pk}/progress/", HX_Request="true")
+    assert '<span id="began" hx-swap-oob="true">started ' in part
+
+
 def test_results_are_shown_before_later_stages_end(client: Client, going: Run) -> None:
     assert "/report" not in page(client, f"/runs/{going.pk}/")
     Run.objects.filter(pk=going.pk).update(evaluated_at=timezone.now())

@@ -32,6 +32,16 @@ def test_failed_sign_ins_block_a_name_from_one_address_only(ann: User, url: str)
     assert sign_in(elsewhere, PASSWORD, url=url) == 302
 
 
+def test_admin_tells_signed_in_users_without_staff_status_that_it_is_for_staff(ann: User, client: Client) -> None:
+    assert 'name="password"' in client.get("/admin/", follow=True).content.decode()
+    client.force_login(User.objects.get(username="bob"))
+    answer = client.get("/admin/auth/user/", follow=True)
+    assert answer.status_code == 403 and "The admin is for staff" in answer.content.decode()
+    assert 'name="password"' not in answer.content.decode()
+    client.force_login(ann)
+    assert client.get("/admin/").status_code == 200
+
+
 def test_successful_sign_in_resets_the_count_of_failures(ann: User) -> None:
     client = Client()
     for _ in range(3):

@@ -182,6 +182,7 @@ def test_server_error_page_shows_no_details(user: User, client: Client) -> None:
     assert answer.status_code == 500
     assert "Server error" in answer.content.decode()
     assert "secret" not in answer.content.decode()
+    assert answer["X-Request-ID"] in answer.content.decode()  # the log has the details under it
 
 
 def test_pages_forbid_inline_scripts_and_other_hosts(client: Client, user: User) -> None:

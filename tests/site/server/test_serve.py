@@ -16,6 +16,7 @@ from django.test import override_settings
 
 from llmeval_site.celery import app
 from llmeval_site.management.commands import serve
+from tests.processes import wait_until
 from tests.site.server.web_server import environment_of, free_port, web_server
 
 
@@ -83,6 +84,21 @@ def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) ->
     with override_settings(CELERY_BROKER_TRANSPORT_OPTIONS=options):
         serve._create_exchange()
     assert len(bound) == len(json.loads(file.read_text())) == 2
+
+
+def test_command_in_another_folder_starts_the_workers(tmp_path: Path) -> None:
+    environment = {**environment_of(tmp_path), "LLMEVAL_VAR": "data"}  # relative to the folder of the command
+    for name in ("CELERY_BROKER_URL", "REDIS_URL"):
+        environment.pop(name, None)
+    words = [sys.executable, str(settings.BASE_DIR / "manage.py"), "serve", "--port", str(free_port())]
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        # The second worker writes this file once it runs.
+        wait_until(lambda: any(tmp_path.glob("data/beat-schedule*")) or process.poll() is not None)
+    finally:
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output.decode()
 
 
 @contextmanager
