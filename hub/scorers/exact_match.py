@@ -9,9 +9,24 @@ from hub.extraction import final_answer_as_written, strip_markup
 from hub.extraction.fences import split
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets, without_emphasis
+from hub.scorers.comparison.texts import (
+    compared_text,
+    forms,
+    quoted,
+    require_targets,
+    spellings,
+    targets,
+    without_emphasis,
+)
 
 _LABEL = r"\W*(?:(?:the\s+)?(?:final\s+)?answer\W*)?"
+
+# A last paragraph that says nothing about the question.
+_CLOSING_REMARK = re.compile(
+    r"\n[ \t]*\n\W*(?:(?:please\s)?(?:let me know if|feel free to (?:ask|reach|let))|(?:i\s)?hope (?:this|that) helps)"
+    r"[^\n]{0,160}\Z",
+    re.IGNORECASE,
+)
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -36,12 +51,12 @@ class ExactMatch(Scorer[ExactMatchOptions]):
     async def score(self, options: ExactMatchOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": options.ignore_punctuation}
         accepted = targets(options.target)
-        wanted_forms = {normalized(target, **how) for target in accepted}
+        wanted_forms = {form for target in spellings(options.target) for form in forms(target, **how)}
         readings = [compared_text(submission, "whole")]
         if options.extract == "answer":
             readings += _readings(submission, readings[0])
         for found in readings:
-            if normalized(found, **how) in wanted_forms:
+            if forms(found, **how) & wanted_forms:
                 return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         found = readings[min(1, len(readings) - 1)]
         wanted = " or ".join(quoted(target) for target in accepted[:3])
@@ -61,6 +76,7 @@ def _readings(submission: Submission, whole: str) -> list[str]:
         written,
         _without_marks(written),
         *_only_block(whole),
+        *([strip_markup(_CLOSING_REMARK.sub("", whole))] if marked == whole else []),
     ]
 
 

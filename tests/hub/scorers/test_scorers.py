@@ -52,6 +52,18 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ('{"result": {"answer": "XLIX"}}', {}),
         ('{"answer": "XLIX", "choice": null}', {}),
         ("**Lund** and **Malmö**", {"target": "Lund and Malmö"}),
+        ("true", {"target": True}),
+        ("3", {"target": 3.0}),
+        ("答えは東京です。", {"target": "東京"}),
+        ("정답은 서울입니다.", {"target": "서울"}),
+        ("답: 서울입니다", {"target": "서울입니다"}),
+        ("Answer: # comment", {"target": "# comment"}),
+        ("**Answer:** ## Lund", {"target": "## Lund"}),
+        ("Lund\n\nLet me know if you need more.", {"target": "Lund"}),
+        ('{"answer": "Lund", "option": "B"}', {"target": "Lund"}),
+        ('{"answer": "Lund", "result": "correct"}', {"target": "Lund"}),
+        ("x²", {"target": "x^2"}),
+        ("(x + 1)^2", {"target": "(x + 1)²"}),
         ("The answer is Lund!", {"target": "Lund"}),
         ("2**3", {"target": "2**3"}),
         ("\ufeffXLIX\r\n", {"extract": "whole"}),
@@ -87,6 +99,13 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("f(**a, **b)", {"target": "f(a, b)"}),
         ("f(a, **b)", {"target": "f(a, b)"}),
         ("Not this:\n```\nXLIX\n```", {}),
+        ("true", {"target": "True"}),
+        ("1", {"target": True}),
+        ("3", {"target": "3.0"}),
+        ("3", {"target": 3.5}),
+        ("XLIX\n\nLet me know if you need more.", {"extract": "whole"}),
+        ("XLIX\n\nOr IL.", {}),
+        ("XLIX\n\nI hope this helps.\n\nOr IL.", {}),
         ("```\nXLIX\n```\n```\nIL\n```", {}),
         ("-5", {"target": "5", "ignore_punctuation": True}),
         ("5", {"target": "-5", "ignore_punctuation": True}),
@@ -97,7 +116,7 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
 async def test_exact_match_fails_different_answers(text: str, options: dict[str, Any]) -> None:
     verdict = await judge("exact_match", text, case={"target": "XLIX"}, **options)
     assert verdict.value == 0.0
-    assert f"Expected {options.get('target', 'XLIX')!r}, found" in verdict.reason
+    assert f"Expected {str(options.get('target', 'XLIX'))!r}, found" in verdict.reason
 
 
 @pytest.mark.parametrize("target", [None, [], "", ["XLIX", " "]])
@@ -135,6 +154,45 @@ async def test_includes_reads_bold_parts_without_their_marks() -> None:
     ).value
     assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
     assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("It is 15 km away.", "5 km", 0.0),
+        ("It is 2.5 km away.", "5 km", 0.0),
+        ("It is 50", "5", 0.0),
+        ("In 1,945 days", "1", 0.0),
+        ("It is 5.3", "5", 0.0),
+        ("Not 15 km but 5 km.", "5 km", 1.0),
+        ("It is 5.", "5", 1.0),
+        ("It is 5.0", "5", 1.0),
+        ("At 05:30", "5:30", 1.0),
+        ("1,2,3", "2", 1.0),
+        ("On 8.5.1945", "1945", 1.0),
+        ("ISO8601-compliant", "ISO8601", 1.0),
+        ("version 10a", "10", 1.0),
+    ],
+)
+async def test_includes_finds_no_target_within_a_longer_number(text: str, target: str, value: float) -> None:
+    assert (await judge("includes", text, target=target)).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("Use `a` and `b`.", "a and b", 1.0),
+        ("Water is $H_2O$.", "H2O", 1.0),
+        ("Water is \\(\\text{H}_{2}\\text{O}\\).", "H2O", 1.0),
+        ("Water is H<sub>2</sub>O.", "H2O", 1.0),
+        ("It is x².", "x^2", 1.0),
+        ("It is $5^2$.", "52", 0.0),
+        ("Use `snake_case`.", "snakecase", 0.0),
+        ("```\necho `date`\n```", "echo date", 0.0),
+    ],
+)
+async def test_includes_reads_prose_as_it_is_shown(text: str, target: str, value: float) -> None:
+    assert (await judge("includes", text, target=target)).value == value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:
