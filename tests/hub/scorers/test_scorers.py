@@ -393,6 +393,34 @@ async def test_multiples_are_decimal(number: str, divisor: float, value: float) 
     assert (await judge("json_schema", number, schema={"multipleOf": divisor})).value == value
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "value"),
+    [
+        (r"^\d+$", "12", 1.0),
+        (r"^\d+$", "１２", 0.0),
+        (r"^\d+$", "12\n", 0.0),
+        (r"^[\d.]+$", "1.2", 1.0),
+        (r"^[\d.]+$", "٣", 0.0),
+        (r"^\w+$", "é", 0.0),
+        (r"^\W$", "é", 1.0),
+        (r"^[^\W]+$", "é", 0.0),
+        (r"^[^\W]+$", "a^", 0.0),
+        (r"^\D$", "１", 1.0),
+        (r"^a\sb$", "a\u00a0b", 1.0),
+        (r"^\S+$", "a b", 0.0),
+        (r"^[$]\$$", "$$", 1.0),
+        (r"^[]$]\d$", "$1", 1.0),
+        (r"^[a[]\d$", "[1", 1.0),
+        (r"^(\d\d|\\d)$", "\\d", 1.0),
+    ],
+)
+async def test_schema_patterns_mean_what_they_mean_in_ecma_262(pattern: str, text: str, value: float) -> None:
+    schema = {"pattern": pattern, "propertyNames": {"pattern": pattern}}
+    assert (await judge("json_schema", json.dumps(text), schema=schema)).value == value
+    keys = {"patternProperties": {pattern: True}, "additionalProperties": False}
+    assert (await judge("json_schema", json.dumps({text: 1}), schema=keys)).value == value
+
+
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hub.scorers.json_schema.PATTERN_TIMEOUT_S", 0.05)
     schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
