@@ -259,7 +259,7 @@ def _value(written: str) -> str:
     except ValueError:
         return written
     if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
+        return ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value)
     return value if isinstance(value, str) else written
 
 

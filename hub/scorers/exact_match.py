@@ -55,6 +55,8 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         readings = [compared_text(submission, "whole")]
         if options.extract == "answer":
             readings += _readings(submission, readings[0])
+            readings += [_without_full_stop(found) for found in readings]
+            wanted_forms |= {_without_full_stop(form) for form in wanted_forms}
         for found in readings:
             if forms(found, **how) & wanted_forms:
                 return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
@@ -74,7 +76,7 @@ def _readings(submission: Submission, whole: str) -> list[str]:
     return [
         strip_markup(whole) if marked == whole else marked,
         written,
-        _without_marks(written),
+        _without_marks(written, in_formula="\\boxed" in submission.text or written.startswith(("$", "\\(", "\\["))),
         *_only_block(whole),
         *([strip_markup(_CLOSING_REMARK.sub("", whole))] if marked == whole else []),
     ]
@@ -86,8 +88,17 @@ def _only_block(answer: str) -> list[str]:
     return [blocks[0].text.strip()] if len(blocks) == 1 and re.fullmatch(_LABEL, outside, re.IGNORECASE) else []
 
 
-def _without_marks(answer: str) -> str:
-    """Return *answer* without bold parts within it, the backslashes of TeX's braces, and an exclamation mark after its
-    last word; 5! is a factorial.
+def _without_marks(answer: str, *, in_formula: bool) -> str:
+    """Return *answer* without bold parts within it, and an exclamation mark after its last word; 5! is a factorial.
+
+    In a formula, the backslashes of signs, negative spaces and the size of fractions are left out, too.
     """
-    return re.sub(r"(?<=[^\W\d_]{2})!$|\\(?=[{}])", "", strip_markup(without_emphasis(answer)))
+    text = strip_markup(without_emphasis(answer))
+    if in_formula:
+        text = re.sub(r"\\!|\\(?=[{}%$&# ])", "", re.sub(r"\\[dt]frac(?![a-z])", r"\\frac", text))
+    return re.sub(r"(?<=[^\W\d_]{2})!$", "", text)
+
+
+def _without_full_stop(text: str) -> str:
+    """Return *text* without a final full stop, which may belong to an abbreviation in the target: "Smith & Co."."""
+    return text if text == "." or text.endswith("..") else text.removesuffix(".")
