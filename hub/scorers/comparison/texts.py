@@ -101,14 +101,14 @@ def contains(text: str, target: str) -> bool:
 
 
 def _is_within_number(text: str, position: int) -> bool:
-    """Return whether *position* is between two digits of a number. The zeros of 05 and 5.0 change no value.
+    """Return whether *position* is between two digits of a number. The zeros of 05, 5.0 and 0.50 change no value.
 
     Dates and lists such as 1.2.2024 and 1,2,3 are several numbers.
     """
     before, after = text[max(position - _IN_NUMBER, 0) : position], text[position : position + _IN_NUMBER]
     head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,")
     tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,")
-    if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail):
+    if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail) or ("." in head and not tail.strip("0")):
         return False
     between_digits = head[-1].isdigit() and tail[0].isdigit()
     return between_digits or _NUMBER.fullmatch(head + tail) is not None
