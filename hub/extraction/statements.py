@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -238,8 +239,11 @@ def _keyed(text: str) -> Iterator[Statement]:
     given = [match for match in found if match["value"].strip() != "null"]
     given = given or found
     answers = [match for match in given if "answer" in match["key"].casefold()]
+    starts = [match.start() for match in answers]
     for match in given:
-        beside = match not in answers and any(_same_object(text, match, answer) for answer in answers)
+        nearest = bisect(starts, match.start())
+        around = answers[max(nearest - 1, 0) : nearest + 1]
+        beside = match not in around and any(_same_object(text, match, answer) for answer in around)
         mark = Marker.LABEL if beside else Marker.FORMAT
         yield Statement(mark, match.start("value"), match.end(), _value(match["value"].strip()))
 
@@ -247,8 +251,9 @@ def _keyed(text: str) -> Iterator[Statement]:
 def _same_object(text: str, a: re.Match[str], b: re.Match[str]) -> bool:
     """Return whether no bracket between two keys ends or begins an object."""
     first, second = sorted((a, b), key=lambda match: match.start())
-    between = text[first.end() : second.start()]
-    return len(between) <= _LONGEST_OBJECT and not re.search(r"[{}]", between)
+    if second.start() - first.end() > _LONGEST_OBJECT:
+        return False
+    return not re.search(r"[{}]", text[first.end() : second.start()])
 
 
 def _value(written: str) -> str:

@@ -23,7 +23,7 @@ _LABEL = r"\W*(?:(?:the\s+)?(?:final\s+)?answer\W*)?"
 
 # A last paragraph that says nothing about the question.
 _CLOSING_REMARK = re.compile(
-    r"\n[ \t]*\n\W*"
+    r"\n[ \t]{0,9}\n\W{0,9}"
     r"(?:(?:please\s)?(?:let me know if you\b|feel free to (?:ask|reach|let))|(?:i\s)?hope (?:this|that) helps)"
     r"[^\n]{0,160}\Z",
     re.IGNORECASE,

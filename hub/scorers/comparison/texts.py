@@ -20,7 +20,7 @@ _LETTER_POWER = re.compile(r"(?<=[A-Za-zα-ω)\]}])(?=[⁰¹²³⁴-⁹⁺⁻])"
 _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 _CODE_SPAN = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
-_MATHS = re.compile(r"(?<![\w\\$])\$(?![\s$])([^$\n]+)(?<![\s\\])\$(?![\w$])|\\\(([^\n]+?)\\\)")
+_MATHS = re.compile(r"(?<![\w\\$])\$(?![\s$])([^$\n]+)(?<![\s\\])\$(?![\w$])|\\\(([^\n]{1,400}?)\\\)")
 _TEX_TEXT = re.compile(r"\\(?:text|mathrm|ce)\{([^{}]*)\}")
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z)\]}])_(?:(\d)|\{(\d+)\})")
 _SUBSCRIPT_TAG = re.compile(r"<sub>(\d+)</sub>")

@@ -1,6 +1,7 @@
 """Rules that read the answer's text, and the harness's reward."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -136,6 +137,26 @@ async def test_exact_match_fails_different_answers(text: str, options: dict[str,
 def test_exact_match_without_target_is_rejected(target: Any) -> None:
     with pytest.raises(ValueError, match="a target is missing or empty"):
         SCORERS["exact_match"].Options.model_validate({"target": target})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\n" * 100_000 + "b",
+        "\\(" * 100_000,
+        "$" * 100_000 + "`" * 100_000,
+        '"answer": 1, "option": 2, ' * 20_000,
+        "15 " * 100_000,
+        "1" * 200_000,
+        "x²" * 100_000,
+        "_{" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("rule", ["exact_match", "includes"])
+async def test_long_texts_are_compared_quickly(rule: str, text: str) -> None:
+    started = time.monotonic()
+    assert (await judge(rule, text, target="5 km")).value == 0.0
+    assert time.monotonic() - started < 10
 
 
 # ---- includes --------------------------------------------------------------------------------------------------------
