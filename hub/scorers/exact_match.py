@@ -7,6 +7,7 @@ from pydantic import field_validator
 
 from hub.extraction import final_answer_as_written, strip_markup
 from hub.extraction.fences import split
+from hub.extraction.normalization import without_struck
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import (
@@ -56,6 +57,7 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         readings = [compared_text(submission, "whole")]
         if options.extract == "answer":
             readings += _readings(submission, readings[0])
+            readings.append(strip_markup(without_struck(readings[1])))
             readings += [_without_full_stop(found) for found in readings]
             wanted_forms |= {_without_full_stop(form) for form in wanted_forms}
         for found in readings:

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from hub import extraction
+from hub.extraction.normalization import without_struck
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import (
@@ -38,7 +39,7 @@ class Includes(Scorer[IncludesOptions]):
 
     async def score(self, options: IncludesOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": False}
-        answer = extraction.answer_text(submission.text)
+        answer = without_struck(extraction.answer_text(submission.text))
         readings = (answer, without_emphasis(answer), prose_as_shown(answer))
         texts = {form for text in readings for form in forms(text, **how)}
         wanted = targets(options.target)

@@ -140,6 +140,29 @@ def test_exact_match_without_target_is_rejected(target: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "text", "value"),
+    [
+        ("exact_match", "~~A~~ B", 1.0),
+        ("exact_match", "Answer: ~~A~~ **B**", 1.0),
+        ("exact_match", "~~B~~ A", 0.0),
+        ("includes", "~~B~~ A", 0.0),
+        ("includes", "~~A~~ B", 1.0),
+        ("choice", "~~A~~ B", 1.0),
+        ("choice", "Answer: ~~B~~ A", 0.0),
+        ("choice", "~~B~~", 0.0),
+    ],
+)
+async def test_text_that_is_struck_through_is_no_answer(rule: str, text: str, value: float) -> None:
+    assert (await judge(rule, text, target="B")).value == value
+
+
+@pytest.mark.parametrize("text", ["~~41~~ 42", "Answer: ~~41~~ 42", "It is ~~41~~ **42**", "~~~\n42\n~~~"])
+async def test_number_that_is_struck_through_is_no_answer(text: str) -> None:
+    assert (await judge("number", text, target=42)).value == 1.0
+    assert (await judge("number", text, target=41)).value == 0.0
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a" + "\n" * 100_000 + "b",
