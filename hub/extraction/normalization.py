@@ -75,3 +75,11 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 def answer_text(text: str) -> str:
     """Return *text* cleaned, without reasoning and outer white space, as answers are extracted from it."""
     return without_reasoning(clean(text)).strip()
+
+
+_STRUCK = re.compile(r"(?<![~\w])~~(?=[^\s~])[^~\n]{1,400}(?<!\s)~~(?![~\w])")
+
+
+def without_struck(text: str) -> str:
+    """Return *text* without parts that are struck through, which the answer withdraws: "~~41~~ 42"."""
+    return _STRUCK.sub("", text) if "~~" in text else text

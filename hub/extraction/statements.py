@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -82,12 +83,13 @@ _CONFIRMED = re.compile(
 )
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(
-    r"[\"'](?:(?:final|correct|selected|chosen|best|my|your)[_ -]?)?(?:answer|choice|option|letter"
-    r"|result)[\"']\s{0,9}:\s{0,9}"
+    r"[\"'](?P<key>(?:(?:final|correct|selected|chosen|best|my|your)[_ -]?)?(?:answer|choice|option|letter"
+    r"|result))[\"']\s{0,9}:\s{0,9}"
     r"(?P<value>\"(?:[^\"\\\n]|\\.){0,4000}\"|'[^'\n]{0,4000}'"
     r"|\[[^\]]{0,400}\]|\{[^{}]{0,400}\}|[^\s,}\]\"'][^,}\]\n]{0,200})",
     re.IGNORECASE,
 )
+_LONGEST_OBJECT = 4000  # characters between two keys of an object
 _KEYS = ("answer", "choice", "option", "letter", "result")
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
 _HASHED_NUMBER = re.compile(r"[-−$€£]*\d[\d,.]*\s*%?\s*")
@@ -137,6 +139,10 @@ class Statement:
     text: str
 
 
+# The verb at the end of "答えは東京です", which is no part of the answer.
+_COPULA = re.compile(r"(?<=\S)\s?(?:です|でした|である|になります|입니다|이다)$")
+
+
 @lru_cache(maxsize=64)
 def final_answer(text: str) -> str | None:
     """Return the text marked as the answer, without the marks; None if no text is marked.
@@ -144,9 +150,14 @@ def final_answer(text: str) -> str | None:
     The strongest mark decides; of equal marks, the last. If the text corrects itself ("Wait, …") and states an answer
     after that, earlier statements do not count.
     """
-    return next(
+    found = next(
         (strip_markup(s.text) for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None
     )
+    return _COPULA.sub("", found) if found else found
+
+
+_MARKS_BEFORE = re.compile(r"(?:(?<!#)#{1,6}[ \t]+)?[*_`#>]*$")  # also the sign of a comment: "Answer: # comment"
+_LONGEST_MARKS = 80  # characters
 
 
 def final_answer_as_written(text: str) -> str:
@@ -159,10 +170,8 @@ def final_answer_as_written(text: str) -> str:
     if found and found.mark == Marker.FORMAT:
         source = found.text
     elif found:
-        start = found.start
-        while start and source[start - 1] in "*_`#>":
-            start -= 1
-        source = source[start : found.end]
+        before = _MARKS_BEFORE.search(source, max(found.start - _LONGEST_MARKS, 0), found.start)
+        source = source[before.start() if before else found.start : found.end]
     return _without_full_stop(source.strip()).strip("`").strip()
 
 
@@ -218,7 +227,8 @@ def _tagged(text: str) -> Iterator[Statement]:
 def _keyed(text: str) -> Iterator[Statement]:
     """Yield the values of keys such as "answer" in JSON, complete or not, and in Python literals.
 
-    A null is no answer if another key has a value, and neither is an object that has such a key itself.
+    A null is no answer if another key has a value, and neither is an object that has such a key itself. A key such as
+    "option" or "result" marks its value less strongly if the same object has an answer.
     """
     if ":" not in text or not any(key in text.casefold() for key in _KEYS):
         return
@@ -227,8 +237,23 @@ def _keyed(text: str) -> Iterator[Statement]:
         inner = list(_KEY.finditer(text, *match.span("value"))) if match["value"].startswith("{") else []
         found += inner or [match]
     given = [match for match in found if match["value"].strip() != "null"]
-    for match in given or found:
-        yield Statement(Marker.FORMAT, match.start("value"), match.end(), _value(match["value"].strip()))
+    given = given or found
+    answers = [match for match in given if "answer" in match["key"].casefold()]
+    starts = [match.start() for match in answers]
+    for match in given:
+        nearest = bisect(starts, match.start())
+        around = answers[max(nearest - 1, 0) : nearest + 1]
+        beside = match not in around and any(_same_object(text, match, answer) for answer in around)
+        mark = Marker.LABEL if beside else Marker.FORMAT
+        yield Statement(mark, match.start("value"), match.end(), _value(match["value"].strip()))
+
+
+def _same_object(text: str, a: re.Match[str], b: re.Match[str]) -> bool:
+    """Return whether no bracket between two keys ends or begins an object."""
+    first, second = sorted((a, b), key=lambda match: match.start())
+    if second.start() - first.end() > _LONGEST_OBJECT:
+        return False
+    return not re.search(r"[{}]", text[first.end() : second.start()])
 
 
 def _value(written: str) -> str:
@@ -239,7 +264,7 @@ def _value(written: str) -> str:
     except ValueError:
         return written
     if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
+        return ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value)
     return value if isinstance(value, str) else written
 
 

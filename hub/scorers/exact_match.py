@@ -7,11 +7,28 @@ from pydantic import field_validator
 
 from hub.extraction import final_answer_as_written, strip_markup
 from hub.extraction.fences import split
+from hub.extraction.normalization import without_struck
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import compared_text, normalized, quoted, require_targets, targets, without_emphasis
+from hub.scorers.comparison.texts import (
+    compared_text,
+    forms,
+    quoted,
+    require_targets,
+    spellings,
+    targets,
+    without_emphasis,
+)
 
 _LABEL = r"\W*(?:(?:the\s+)?(?:final\s+)?answer\W*)?"
+
+# A last paragraph that says nothing about the question.
+_CLOSING_REMARK = re.compile(
+    r"\n[ \t]{0,9}\n\W{0,9}"
+    r"(?:(?:please\s)?(?:let me know if you\b|feel free to (?:ask|reach|let))|(?:i\s)?hope (?:this|that) helps)"
+    r"[^\n]{0,160}\Z",
+    re.IGNORECASE,
+)
 
 
 class ExactMatchOptions(ScorerOptions):
@@ -36,12 +53,15 @@ class ExactMatch(Scorer[ExactMatchOptions]):
     async def score(self, options: ExactMatchOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": options.ignore_punctuation}
         accepted = targets(options.target)
-        wanted_forms = {normalized(target, **how) for target in accepted}
+        wanted_forms = {form for target in spellings(options.target) for form in forms(target, **how)}
         readings = [compared_text(submission, "whole")]
         if options.extract == "answer":
             readings += _readings(submission, readings[0])
+            readings.append(strip_markup(without_struck(readings[1])))
+            readings += [_without_full_stop(found) for found in readings]
+            wanted_forms |= {_without_full_stop(form) for form in wanted_forms}
         for found in readings:
-            if normalized(found, **how) in wanted_forms:
+            if forms(found, **how) & wanted_forms:
                 return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         found = readings[min(1, len(readings) - 1)]
         wanted = " or ".join(quoted(target) for target in accepted[:3])
@@ -59,8 +79,9 @@ def _readings(submission: Submission, whole: str) -> list[str]:
     return [
         strip_markup(whole) if marked == whole else marked,
         written,
-        _without_marks(written),
+        _without_marks(written, in_formula="\\boxed" in submission.text or written.startswith(("$", "\\(", "\\["))),
         *_only_block(whole),
+        *([strip_markup(_CLOSING_REMARK.sub("", whole))] if marked == whole else []),
     ]
 
 
@@ -70,8 +91,17 @@ def _only_block(answer: str) -> list[str]:
     return [blocks[0].text.strip()] if len(blocks) == 1 and re.fullmatch(_LABEL, outside, re.IGNORECASE) else []
 
 
-def _without_marks(answer: str) -> str:
-    """Return *answer* without bold parts within it, the backslashes of TeX's braces, and an exclamation mark after its
-    last word; 5! is a factorial.
+def _without_marks(answer: str, *, in_formula: bool) -> str:
+    """Return *answer* without bold parts within it, and an exclamation mark after its last word; 5! is a factorial.
+
+    In a formula, the backslashes of signs, negative spaces and the size of fractions are left out, too.
     """
-    return re.sub(r"(?<=[^\W\d_]{2})!$|\\(?=[{}])", "", strip_markup(without_emphasis(answer)))
+    text = strip_markup(without_emphasis(answer))
+    if in_formula:
+        text = re.sub(r"\\!|\\(?=[{}%$&# ])", "", re.sub(r"\\[dt]frac(?![a-z])", r"\\frac", text))
+    return re.sub(r"(?<=[^\W\d_]{2})!$", "", text)
+
+
+def _without_full_stop(text: str) -> str:
+    """Return *text* without a final full stop, which may belong to an abbreviation in the target: "Smith & Co."."""
+    return text if text == "." or text.endswith("..") else text.removesuffix(".")

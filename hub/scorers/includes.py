@@ -5,9 +5,18 @@ from typing import Literal
 from pydantic import field_validator
 
 from hub import extraction
+from hub.extraction.normalization import without_struck
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import normalized, quoted, require_targets, targets, without_emphasis
+from hub.scorers.comparison.texts import (
+    contains,
+    forms,
+    prose_as_shown,
+    quoted,
+    require_targets,
+    targets,
+    without_emphasis,
+)
 
 
 class IncludesOptions(ScorerOptions):
@@ -30,10 +39,15 @@ class Includes(Scorer[IncludesOptions]):
 
     async def score(self, options: IncludesOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": False}
-        answer = extraction.answer_text(submission.text)
-        texts = [normalized(text, **how) for text in (answer, without_emphasis(answer))]
+        answer = without_struck(extraction.answer_text(submission.text))
+        readings = (answer, without_emphasis(answer), prose_as_shown(answer))
+        texts = {form for text in readings for form in forms(text, **how)}
         wanted = targets(options.target)
-        missing = [target for target in wanted if not any(normalized(target, **how) in text for text in texts)]
+        missing = [
+            target
+            for target in wanted
+            if not any(contains(text, form) for form in forms(target, **how) for text in texts)
+        ]
         passed = not missing if options.match == "all" else len(missing) < len(wanted)
         if passed:
             return Verdict.of(True, "The answer contains the target.")

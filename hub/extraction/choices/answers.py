@@ -8,7 +8,7 @@ from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, ChoiceReader
 from hub.extraction.choices.options import SHORT_TEXT
 from hub.extraction.corrections import reopening_positions, statement_versions
-from hub.extraction.normalization import answer_text
+from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.statements import final_answer
 
 _ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
@@ -27,7 +27,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
     initials = Initials(labels, choices)
-    text = initials.join(unicodedata.normalize("NFKC", answer_text(text)))
+    text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = ChoiceReader(labels, [initials.join(option) for option in choices])
     if exact_label := reader.exact_label(text.strip(_POINTERS)):
         return exact_label

@@ -129,6 +129,12 @@ class ChoiceReader:
             and not re.match(rf"\s*(?:(?:is|are|be|can|could)\s*)?{WRONG}", text[match.end() :])
             and not DENIAL.search(text[max(match.start() - 20, 0) : match.end()])
             and not re.search(rf"(?i:\bbut\s+{CHOSEN}\s+(?:{OPTION}\s+)?){self._label}(?!\w)", text[match.end() :])
+            # "between A and C, but A is less likely, so C"
+            and not re.search(
+                rf"(?i:(?<!\w){LEADS_TO}\s+(?:it(?:['’]s| is)\s+)?(?:{OPTION}\s+)?){self._label}"
+                r"[)\]*_\"'.!]{0,4}\s*\Z",
+                text[match.end() :],
+            )
             for match in re.finditer(pattern, text)
         )
 

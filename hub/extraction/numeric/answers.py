@@ -9,7 +9,7 @@ from hub.extraction.corrections import (
     ALTERNATIVELY,
     withdrawal_end,
 )
-from hub.extraction.normalization import answer_text
+from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.numeric.bounds import is_limit, is_strict_limit
 from hub.extraction.numeric.clauses import (
     LINK,
@@ -56,7 +56,7 @@ def read_number(text: str) -> NumberReading:
     """
     if _NOTHING_ELSE.fullmatch(text):
         return NumberReading(Quantity(Fraction(text)), text)  # most targets consist of a number
-    text = answer_text(text)
+    text = without_struck(answer_text(text)).strip()
     stated = statements(text)
     if stated and (withdrawn := withdrawal_end(text, max(s.end for s in stated))) >= 0:
         later = read_prose(text[withdrawn:])

@@ -32,7 +32,8 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _STRICT_LIMIT = re.compile(
-    rf"{_MARKUP}*(?:under|below|over|above)\s{_MARKUP}*{_AMOUNT}{_MARKUP}*[.!]?{_MARKUP}*", re.IGNORECASE
+    rf"{_MARKUP}*(?:(?:just|only|slightly|somewhat|well|far|way|a\s(?:little|bit))\s)?(?:under|below|over|above)\s{_MARKUP}*{_AMOUNT}{_MARKUP}*[.!]?{_MARKUP}*",
+    re.IGNORECASE,
 )
 
 

@@ -62,7 +62,8 @@ _OPERATOR = re.compile(
 _VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units
 _SYMBOLIC = re.compile(
     r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
-    rf"|\d(?-i:{_VARIABLES})\b(?!\s?\d)"
+    rf"|\d(?!x\s(?:as|more|less|faster|slower|larger|bigger|smaller|higher|lower|better|longer|shorter|speed-?up)\b)"
+    rf"(?-i:{_VARIABLES})\b(?!\s?\d)"
     r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
     re.IGNORECASE,
 )

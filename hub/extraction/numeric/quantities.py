@@ -53,7 +53,7 @@ OTHER_BASE = re.compile(rf"(?<!\w){_OTHER_BASE}", re.IGNORECASE)  # "0x2A", whic
 _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
-    r"(?P<european>\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
+    r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
     r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
     r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,\d{1,2}(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
     r"|(?P<only>\.\d+)"
@@ -337,7 +337,7 @@ def _suffixed(match: re.Match[str]) -> int:
 def _value(match: re.Match[str]) -> Fraction | None:
     """Return the value of a matched number with its sign; None if it is too large or undefined."""
     if match["european"]:
-        digits = match["european"].replace(".", "").replace(",", ".")
+        digits = re.sub("[. ]", "", match["european"]).replace(",", ".")
     elif match["comma"]:
         digits = match["comma"].replace(",", ".")
     else:

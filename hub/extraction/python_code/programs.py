@@ -20,6 +20,7 @@ from hub.extraction.python_code.syntax import (
     implemented_names_in,
     indented_code_regions,
     lacks_function_body,
+    only_shows_data,
     parsed,
     undefined_names,
     without_last_statement,
@@ -71,9 +72,10 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
     the code that a body-only completion continues.
 
     Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
-    the last block if none does. Blocks with names that it depends on are joined with it, in order, unless they define
-    wanted names as well. Sources are tried in this order: fenced blocks, unfenced code in prose, code in JSON, and the
-    answer as a continuation of the prefix.
+    the last block if none does. A block that only shows data, such as an output, is used only if there is no other.
+    Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well. Sources
+    are tried in this order: fenced blocks, unfenced code in prose, code in JSON, and the answer as a continuation of
+    the prefix.
 
     Statements that only use the wanted names are dropped. Without wanted names, the program is not changed.
     """
@@ -230,8 +232,15 @@ def _in_place(part: str, whole: str) -> str:
 
 def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -> Code:
     written, blocks = blocks, [_compilable_part(block, names) for block in blocks]
-    ranks = [(_count_implemented(block, names), _count_defined(block, names), i) for i, block in enumerate(blocks)]
-    chosen = max(ranks)[2]
+    chosen = max(
+        range(len(blocks)),
+        key=lambda i: (
+            _count_implemented(blocks[i], names),
+            _count_defined(blocks[i], names),
+            not only_shows_data(blocks[i].text),
+            i,
+        ),
+    )
     texts = [block.text for block in blocks]
     kept = {chosen}
     have = defined_names(texts[chosen]) | {name for name in names if defines(texts[chosen], name)}

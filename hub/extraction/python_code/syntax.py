@@ -151,6 +151,22 @@ def does_something(source: str) -> bool:
     return tree is not None and any(not _is_idle(node) for node in tree.body)
 
 
+def only_shows_data(source: str) -> bool:
+    """Return whether *source* compiles and consists of values, such as an input or an output: `6`, `n = 5`, `# 6`."""
+    tree = parsed(source)
+    return tree is not None and all(_is_idle(node) or _is_constant(node) for node in tree.body)
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign):
+        return False
+    try:
+        ast.literal_eval(node.value)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
 def _is_idle(node: ast.stmt) -> bool:
     if isinstance(node, ast.AnnAssign):
         return node.value is None

@@ -1,8 +1,10 @@
 """Validation of a bundle's JSON Schemas, and of values against them. Slow to import."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import regex
@@ -32,10 +34,46 @@ class TooSlow(Exception):
     """A pattern that exceeded its time limit on a text."""
 
 
+# A token of a pattern: an escape, a bracket of a class of characters, or $.
+_TOKEN = re.compile(r"\\.|[\[\]$]", re.DOTALL)
+# What ECMA 262 means by an escape, as ranges of a class.
+_RANGES = {
+    r"\d": "0-9",
+    r"\D": r"\x00-/:-\U0010ffff",
+    r"\w": "_A-Za-z0-9",
+    r"\W": r"\x00-/:-@\[-\^`{-\U0010ffff",
+    r"\s": r" \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff\t-\r\u2000-\u200a",
+}
+
+
+@lru_cache(maxsize=256)
+def _as_in_ecma(pattern: str) -> str:
+    r"""Return *pattern* with the meaning of ECMA 262, which JSON Schema uses, where Python's differs.
+
+    \d and \w are ASCII characters, and $ is the end of the text, not the line feed before it.
+    """
+    parts: list[str] = []
+    position = 0
+    class_start = -1  # of the class of characters that is open
+    for token in _TOKEN.finditer(pattern):
+        parts.append(pattern[position : token.start()])
+        position = token.end()
+        mark = token[0]
+        if mark in _RANGES:
+            mark = _RANGES[mark] if class_start >= 0 else f"[{_RANGES[mark]}]"
+        elif class_start < 0:
+            class_start = token.end() if mark == "[" else -1
+            mark = r"\Z" if mark == "$" else mark
+        elif mark == "]" and pattern[class_start : token.start()] not in ("", "^"):
+            class_start = -1
+        parts.append(mark)
+    return "".join([*parts, pattern[position:]])
+
+
 def _matches(pattern: str, text: str) -> bool:
     try:
         # Without the interpreter's lock, so that a slow pattern does not block other threads.
-        return regex.search(pattern, text, timeout=PATTERN_TIMEOUT_S, concurrent=True) is not None
+        return regex.search(_as_in_ecma(pattern), text, timeout=PATTERN_TIMEOUT_S, concurrent=True) is not None
     except TimeoutError:
         raise TooSlow(pattern) from None
 
@@ -121,7 +159,7 @@ def _problems(schema: object) -> Iterator[str]:
     for pattern in [*patterns, schema.get("pattern")]:
         if isinstance(pattern, str):
             try:
-                regex.compile(pattern)
+                regex.compile(_as_in_ecma(pattern))
             except regex.error as error:
                 yield f"the pattern {pattern!r} does not compile: {error}"
     for item in schema.values():

@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 from hub import extraction
+from hub.extraction.fences import split
 from hub.scorers.base import Submission
 
 SHOWN = 200  # characters of an answer that a reason quotes
@@ -13,9 +14,27 @@ PATTERN_TIMEOUT_S = 2.0  # limit of a search for a pattern of a bundle in a text
 # Characters that models and editors write in place of plain ones, and that NFKC keeps.
 _PLAIN = str.maketrans(dict.fromkeys("‘’‛′", "'") | dict.fromkeys("“”„‟", '"') | dict.fromkeys("‐‑‒–−", "-"))
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")  # 5² is not 52; a unit such as m² may be written as m2
+# The power of a variable or of a bracket, which may be written x^2 instead.
+_LETTER_POWER = re.compile(r"(?<=[A-Za-zα-ω)\]}])(?=[⁰¹²³⁴-⁹⁺⁻])")
 # A part in bold, not the powers in 2**3**2 or the arguments in f(**a, **b).
 _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
+_CODE_SPAN = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
+_MATHS = re.compile(r"(?<![\w\\$])\$(?![\s$])([^$\n]+)(?<![\s\\])\$(?![\w$])|\\\(([^\n]{1,400}?)\\\)")
+_TEX_TEXT = re.compile(r"\\(?:text|mathrm|ce)\{([^{}]*)\}")
+_SUBSCRIPT = re.compile(r"(?<=[A-Za-z)\]}])_(?:(\d)|\{(\d+)\})")
+_SUBSCRIPT_TAG = re.compile(r"<sub>(\d+)</sub>")
+_NUMERALS = "0123456789.,"
+_IN_NUMBER = 40  # characters beside a target that may belong to the same number
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def spellings(value: object) -> list[str]:
+    """Return the texts of the targets; a target that is no text may be written in two ways: true or True, 3 or 3.0."""
+    items = value if isinstance(value, list) else [value]
+    more = [str(item).lower() for item in items if isinstance(item, bool)]
+    more += [str(int(item)) for item in items if isinstance(item, float) and item.is_integer()]
+    return targets(value) + more
 
 
 def targets(value: object) -> list[str]:
@@ -49,6 +68,50 @@ def compared_text(submission: Submission, extract: str) -> str:
 def without_emphasis(text: str) -> str:
     """Return *text* without the marks around parts in bold."""
     return _BOLD.sub(r"\1", text)
+
+
+def forms(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> set[str]:
+    """Return the normalized text, also with each power as in TeX: x² may be written x^2, and m² as m2 and m^2."""
+    return {
+        normalized(written, ignore_case=ignore_case, ignore_punctuation=ignore_punctuation)
+        for written in (text, _LETTER_POWER.sub("^", text))
+    }
+
+
+def prose_as_shown(text: str) -> str:
+    """Return the prose of *text* as a reader sees it: without fenced blocks, marks of bold parts, of code in sentences
+    and of formulas, and with subscripts as digits ($H_2O$ is H2O).
+    """
+    _, prose = split(text)
+    prose = _SUBSCRIPT_TAG.sub(r"\1", _MATHS.sub(lambda found: _shown_formula(found[1] or found[2]), prose))
+    return _CODE_SPAN.sub(r"\1", without_emphasis(prose))
+
+
+def _shown_formula(formula: str) -> str:
+    return _SUBSCRIPT.sub(r"\1\2", _TEX_TEXT.sub(r"\1", formula))
+
+
+def contains(text: str, target: str) -> bool:
+    """Return whether *text* contains *target*, but not as a part of a longer number: "15 km" lacks "5 km"."""
+    return any(
+        not (target[:1].isdigit() and _is_within_number(text, match.start()))
+        and not (target[-1:].isdigit() and _is_within_number(text, match.start() + len(target)))
+        for match in re.finditer(f"(?={re.escape(target)})", text)
+    )
+
+
+def _is_within_number(text: str, position: int) -> bool:
+    """Return whether *position* is between two digits of a number. The zeros of 05, 5.0 and 0.50 change no value.
+
+    Dates and lists such as 1.2.2024 and 1,2,3 are several numbers.
+    """
+    before, after = text[max(position - _IN_NUMBER, 0) : position], text[position : position + _IN_NUMBER]
+    head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,")
+    tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,")
+    if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail) or ("." in head and not tail.strip("0")):
+        return False
+    between_digits = head[-1].isdigit() and tail[0].isdigit()
+    return between_digits or _NUMBER.fullmatch(head + tail) is not None
 
 
 def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:

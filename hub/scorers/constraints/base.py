@@ -57,7 +57,11 @@ _BEGINNING = re.compile(
     r"|My|Our|Your|His|Her|Their|What|Why|How|Who|Is|Are|Not|Now|Here|Because|Therefore|Thus|For|After|Before)\b"
 )
 # These end a sentence if the next word begins with a capital.
-_ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m)\.$")
+_ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m|et\sal)\.$")
+# These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
+_BEFORE_NUMBER = re.compile(
+    r"\b(?:Nos?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|et\sal)\.$"
+)
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*")
 
 
@@ -87,5 +91,7 @@ def _sentence_continues(before: str, after: str) -> bool:
     if not following:
         return False
     if _TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)):
+        return True
+    if (following.isdigit() or re.match(r"\s+[(\[]\d", after)) and _BEFORE_NUMBER.search(before):
         return True
     return bool(_INITIAL.search(before)) and not _BEGINNING.match(after)

@@ -7,19 +7,33 @@ from typing import Annotated
 from pydantic import Field
 
 from hub import extraction
+from hub.extraction.fences import split
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
 
 _BULLET = re.compile(r"\s*[*-]\s+\S")
+_NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)]\s")
+_NESTED = 3  # columns by which a list within a numbered item is indented
 _RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,})$")  # a horizontal line
+
+
+def prose_lines(text: str) -> list[str]:
+    """Return the lines outside of code blocks; all lines if the entire text is in one. Markdown is no code."""
+    _, prose = split(text)
+    lines = prose.splitlines()
+    for block in extraction.fences(text, unwrap=False):
+        if _language(block.language) == "markdown":
+            lines += prose_lines(block.text)
+    return lines if any(map(str.strip, lines)) else text.splitlines()
 
 
 class Bullets(Constraint):
     id = "detectable_format:number_bullet_lists"
-    summary = "The text has exactly this number of bullets, lines that begin with * or - and a space."
+    summary = "The text has exactly this number of bullets, lines outside of code that begin with * or - and a space."
     num_bullets: Count
 
     def problem(self, text: str) -> str:
-        bullets = [line for line in text.splitlines() if _BULLET.match(line) and not _RULE.match(line)]
+        lines = prose_lines(text)
+        bullets = [line for line in lines if _BULLET.match(line) and not _RULE.match(line)]
         return counted("bullets", len(bullets), "exactly", self.num_bullets)
 
 
@@ -106,14 +120,16 @@ class Title(Constraint):
 
 class NumberedList(Constraint):
     id = "detectable_format:numbered_list"
-    summary = "The text has a number of numbered lines, such as 1. or 2)."
+    summary = "The text has a number of numbered lines, such as 1. or 2), without lists within items."
     in_ifeval = False
     num_items: Count
     relation: Relation = "exactly"
 
     def problem(self, text: str) -> str:
-        items = [line for line in text.splitlines() if re.match(r"\s*(?:\*\*|__)?\d{1,4}[.)]\s", line)]
-        return counted("numbered lines", len(items), self.relation, self.num_items)
+        items = [line.expandtabs(4) for line in prose_lines(text) if _NUMBERED.match(line)]
+        indents = [len(line) - len(line.lstrip()) for line in items]
+        count = sum(indent < min(indents) + _NESTED for indent in indents)
+        return counted("numbered lines", count, self.relation, self.num_items)
 
 
 class Table(Constraint):

@@ -133,6 +133,13 @@ def test_last_of_several_programs_is_used_alone() -> None:
     assert code(text).text == "print(2)\n"
 
 
+@pytest.mark.parametrize("shown", ["6", "n = 5", "# O(n)", "[1, 2]\n[3]", "data = [1, 2]\nexpected = 3"])
+def test_block_that_only_shows_data_is_no_program(shown: str) -> None:
+    program = "n = int(input())\nprint(n + 1)\n"
+    assert code(f"```python\n{program}```\nFor example:\n```python\n{shown}\n```").text == program
+    assert code(f"Only this:\n```python\n{shown}\n```\n```python\n{shown}\n```").text.strip() == shown
+
+
 def test_future_imports_come_first_in_joined_blocks() -> None:
     text = (
         "```python\ndef plus(a, b):\n    return a + b\n```\n```python\nfrom __future__ import annotations\n\n"

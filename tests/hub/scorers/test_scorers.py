@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -53,6 +54,26 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ('{"result": {"answer": "XLIX"}}', {}),
         ('{"answer": "XLIX", "choice": null}', {}),
         ("**Lund** and **Malmö**", {"target": "Lund and Malmö"}),
+        ("true", {"target": True}),
+        ("The answer is Smith & Co.", {"target": "Smith & Co."}),
+        ("The answer is Smith & Co", {"target": "Smith & Co."}),
+        ("The answer is v1.2.3.", {"target": "v1.2.3"}),
+        ('{"answer": [true, null]}', {"target": "true, null"}),
+        ("\\boxed{50\\%}", {"target": "50%"}),
+        ("$\\boxed{\\$1,\\!000}$", {"target": "$1,000"}),
+        ("\\boxed{\\dfrac{1}{2}}", {"target": "\\frac{1}{2}"}),
+        ("Answer: $\\{1\\}$", {"target": "{1}"}),
+        ("3", {"target": 3.0}),
+        ("答えは東京です。", {"target": "東京"}),
+        ("정답은 서울입니다.", {"target": "서울"}),
+        ("답: 서울입니다", {"target": "서울입니다"}),
+        ("Answer: # comment", {"target": "# comment"}),
+        ("**Answer:** ## Lund", {"target": "## Lund"}),
+        ("Lund\n\nLet me know if you need more.", {"target": "Lund"}),
+        ('{"answer": "Lund", "option": "B"}', {"target": "Lund"}),
+        ('{"answer": "Lund", "result": "correct"}', {"target": "Lund"}),
+        ("x²", {"target": "x^2"}),
+        ("(x + 1)^2", {"target": "(x + 1)²"}),
         ("The answer is Lund!", {"target": "Lund"}),
         ("2**3", {"target": "2**3"}),
         ("\ufeffXLIX\r\n", {"extract": "whole"}),
@@ -88,6 +109,18 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("f(**a, **b)", {"target": "f(a, b)"}),
         ("f(a, **b)", {"target": "f(a, b)"}),
         ("Not this:\n```\nXLIX\n```", {}),
+        ("true", {"target": "True"}),
+        ("Lund.", {"target": "Lund", "extract": "whole"}),
+        ("Lund...", {"target": "Lund"}),
+        ("Answer: `\\{1\\}`", {"target": "{1}"}),
+        ("Answer: `\\$HOME`", {"target": "$HOME"}),
+        ("1", {"target": True}),
+        ("3", {"target": "3.0"}),
+        ("3", {"target": 3.5}),
+        ("XLIX\n\nLet me know if you need more.", {"extract": "whole"}),
+        ("XLIX\n\nOr IL.", {}),
+        ("XLIX\n\nLet me know if it is IL instead.", {}),
+        ("XLIX\n\nI hope this helps.\n\nOr IL.", {}),
         ("```\nXLIX\n```\n```\nIL\n```", {}),
         ("-5", {"target": "5", "ignore_punctuation": True}),
         ("5", {"target": "-5", "ignore_punctuation": True}),
@@ -98,13 +131,56 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
 async def test_exact_match_fails_different_answers(text: str, options: dict[str, Any]) -> None:
     verdict = await judge("exact_match", text, case={"target": "XLIX"}, **options)
     assert verdict.value == 0.0
-    assert f"Expected {options.get('target', 'XLIX')!r}, found" in verdict.reason
+    assert f"Expected {str(options.get('target', 'XLIX'))!r}, found" in verdict.reason
 
 
 @pytest.mark.parametrize("target", [None, [], "", ["XLIX", " "]])
 def test_exact_match_without_target_is_rejected(target: Any) -> None:
     with pytest.raises(ValueError, match="a target is missing or empty"):
         SCORERS["exact_match"].Options.model_validate({"target": target})
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "value"),
+    [
+        ("exact_match", "~~A~~ B", 1.0),
+        ("exact_match", "Answer: ~~A~~ **B**", 1.0),
+        ("exact_match", "~~B~~ A", 0.0),
+        ("includes", "~~B~~ A", 0.0),
+        ("includes", "~~A~~ B", 1.0),
+        ("choice", "~~A~~ B", 1.0),
+        ("choice", "Answer: ~~B~~ A", 0.0),
+        ("choice", "~~B~~", 0.0),
+    ],
+)
+async def test_text_that_is_struck_through_is_no_answer(rule: str, text: str, value: float) -> None:
+    assert (await judge(rule, text, target="B")).value == value
+
+
+@pytest.mark.parametrize("text", ["~~41~~ 42", "Answer: ~~41~~ 42", "It is ~~41~~ **42**", "~~~\n42\n~~~"])
+async def test_number_that_is_struck_through_is_no_answer(text: str) -> None:
+    assert (await judge("number", text, target=42)).value == 1.0
+    assert (await judge("number", text, target=41)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\n" * 100_000 + "b",
+        "\\(" * 100_000,
+        "$" * 100_000 + "`" * 100_000,
+        '"answer": 1, "option": 2, ' * 20_000,
+        "15 " * 100_000,
+        "1" * 200_000,
+        "x²" * 100_000,
+        "_{" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("rule", ["exact_match", "includes"])
+async def test_long_texts_are_compared_quickly(rule: str, text: str) -> None:
+    started = time.monotonic()
+    assert (await judge(rule, text, target="5 km")).value == 0.0
+    assert time.monotonic() - started < 10
 
 
 # ---- includes --------------------------------------------------------------------------------------------------------
@@ -136,6 +212,47 @@ async def test_includes_reads_bold_parts_without_their_marks() -> None:
     ).value
     assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
     assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("It is 15 km away.", "5 km", 0.0),
+        ("It is 2.5 km away.", "5 km", 0.0),
+        ("It is 50", "5", 0.0),
+        ("In 1,945 days", "1", 0.0),
+        ("It is 5.3", "5", 0.0),
+        ("Not 15 km but 5 km.", "5 km", 1.0),
+        ("It is 5.", "5", 1.0),
+        ("It is 5.0", "5", 1.0),
+        ("It is 0.50", "0.5", 1.0),
+        ("It is 0.505", "0.5", 0.0),
+        ("At 05:30", "5:30", 1.0),
+        ("1,2,3", "2", 1.0),
+        ("On 8.5.1945", "1945", 1.0),
+        ("ISO8601-compliant", "ISO8601", 1.0),
+        ("version 10a", "10", 1.0),
+    ],
+)
+async def test_includes_finds_no_target_within_a_longer_number(text: str, target: str, value: float) -> None:
+    assert (await judge("includes", text, target=target)).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("Use `a` and `b`.", "a and b", 1.0),
+        ("Water is $H_2O$.", "H2O", 1.0),
+        ("Water is \\(\\text{H}_{2}\\text{O}\\).", "H2O", 1.0),
+        ("Water is H<sub>2</sub>O.", "H2O", 1.0),
+        ("It is x².", "x^2", 1.0),
+        ("It is $5^2$.", "52", 0.0),
+        ("Use `snake_case`.", "snakecase", 0.0),
+        ("```\necho `date`\n```", "echo date", 0.0),
+    ],
+)
+async def test_includes_reads_prose_as_it_is_shown(text: str, target: str, value: float) -> None:
+    assert (await judge("includes", text, target=target)).value == value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:
@@ -347,6 +464,34 @@ async def test_slow_schema_pattern_does_not_block_other_episodes(monkeypatch: py
         ticks += 1
     assert slow.result().value is None
     assert ticks > 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "value"),
+    [
+        (r"^\d+$", "12", 1.0),
+        (r"^\d+$", "１２", 0.0),
+        (r"^\d+$", "12\n", 0.0),
+        (r"^[\d.]+$", "1.2", 1.0),
+        (r"^[\d.]+$", "٣", 0.0),
+        (r"^\w+$", "é", 0.0),
+        (r"^\W$", "é", 1.0),
+        (r"^[^\W]+$", "é", 0.0),
+        (r"^[^\W]+$", "a^", 0.0),
+        (r"^\D$", "１", 1.0),
+        (r"^a\sb$", "a\u00a0b", 1.0),
+        (r"^\S+$", "a b", 0.0),
+        (r"^[$]\$$", "$$", 1.0),
+        (r"^[]$]\d$", "$1", 1.0),
+        (r"^[a[]\d$", "[1", 1.0),
+        (r"^(\d\d|\\d)$", "\\d", 1.0),
+    ],
+)
+async def test_schema_patterns_mean_what_they_mean_in_ecma_262(pattern: str, text: str, value: float) -> None:
+    schema = {"pattern": pattern, "propertyNames": {"pattern": pattern}}
+    assert (await judge("json_schema", json.dumps(text), schema=schema)).value == value
+    keys = {"patternProperties": {pattern: True}, "additionalProperties": False}
+    assert (await judge("json_schema", json.dumps({text: 1}), schema=keys)).value == value
 
 
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
