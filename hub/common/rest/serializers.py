@@ -18,13 +18,6 @@ class StrictSerializer(serializers.Serializer[object]):
     Errors about unknown choices list the known ones.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            if isinstance(field, serializers.ChoiceField):
-                known = ", ".join(map(str, field.choices))
-                field.error_messages["invalid_choice"] = f"{{input}} is not known. Choose one of {known}."
-
     @classmethod
     def read(cls, request: Request) -> Body:
         """Return the validated body of *request*. Raises ValidationError."""
@@ -38,4 +31,8 @@ class StrictSerializer(serializers.Serializer[object]):
             unknown = sorted(str(key) for key in data if key not in known)
             if unknown:
                 raise ValidationError({key: unknown_key(key, known) for key in unknown})
+        for field in self.fields.values():
+            if isinstance(field, serializers.ChoiceField):
+                choices = ", ".join(map(str, field.choices))
+                field.error_messages["invalid_choice"] = f"{{input}} is not known. Choose one of {choices}."
         return super().to_internal_value(data)

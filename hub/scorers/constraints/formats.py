@@ -21,7 +21,7 @@ def prose_lines(text: str) -> list[str]:
     _, prose = split(text)
     lines = prose.splitlines()
     for block in extraction.fences(text, unwrap=False):
-        if _language(block.language) == "markdown":
+        if block.language.lower() in ("markdown", "md"):
             lines += prose_lines(block.text)
     return lines if any(map(str.strip, lines)) else text.splitlines()
 
@@ -161,28 +161,6 @@ def _is_rule(line: str, columns: int) -> bool:
     return len(cells) == columns and all(re.fullmatch(r":?-+:?", cell) for cell in cells)
 
 
-# Other names of a language on a code block.
-_LANGUAGES = {
-    "py": "python",
-    "js": "javascript",
-    "ts": "typescript",
-    "c++": "cpp",
-    "c#": "csharp",
-    "cs": "csharp",
-    "sh": "bash",
-    "shell": "bash",
-    "yml": "yaml",
-    "md": "markdown",
-    "rb": "ruby",
-    "rs": "rust",
-    "golang": "go",
-}
-
-
-def _language(name: str) -> str:
-    return _LANGUAGES.get(name.strip().lower(), name.strip().lower())
-
-
 class CodeBlocks(Constraint):
     id = "detectable_format:code_block"
     summary = "The text has a number of fenced code blocks, all in the given language if there is one."
@@ -192,9 +170,9 @@ class CodeBlocks(Constraint):
     language: str = ""
 
     def problem(self, text: str) -> str:
-        language = _language(self.language)
+        language = self.language.lower()
         blocks = extraction.fences(text, unwrap=language != "markdown")
-        other = sorted({block.language or "no language" for block in blocks if _language(block.language) != language})
+        other = sorted({block.language or "no language" for block in blocks if block.language.lower() != language})
         if self.language and other:
             return f"a code block is marked {other[0]}, not {self.language}"
         return counted("code blocks", len(blocks), self.relation, self.num_blocks)

@@ -153,12 +153,6 @@ class IFEvalEndChecker(wording.EndChecker):
         return "" if said.endswith(self.end_phrase.strip().lower()) else f"it does not end with {self.end_phrase!r}"
 
 
-class IFEvalQuotation(wording.Quotation):
-    def problem(self, text: str) -> str:
-        said = text.strip()
-        return super().problem(text) if said[:1] == said[-1:] == '"' else super().problem("")
-
-
 class IFEvalRepeatPrompt(wording.RepeatPrompt):
     def problem(self, text: str) -> str:
         repeated = text.strip().lower().startswith(self.prompt_to_repeat.strip().lower())
@@ -219,7 +213,6 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalExistence,
         IFEvalFrequency,
         IFEvalEndChecker,
-        IFEvalQuotation,
         IFEvalRepeatPrompt,
         IFEvalJsonFormat,
         IFEvalForbiddenWords,

@@ -156,10 +156,10 @@ class StartChecker(Constraint):
 
 class Quotation(Constraint):
     id = "startend:quotation"
-    summary = "The whole text is in double quotation marks."
+    summary = "The whole text is in straight double quotation marks."
 
     def problem(self, text: str) -> str:
-        said = compared(text)  # with plain quotation marks
+        said = text.strip()
         whole = len(said) > 1 and said[0] == said[-1] == '"'
         return "" if whole else "it does not begin and end with a double quotation mark"
 
