@@ -13,7 +13,7 @@ import verifiers.v1 as vf
 from conftest import Answer, Server
 from verifiers.v1.utils.loaders import load_environment
 
-from llmeval_client import Client
+from llmeval_client import Client, ServerError
 from llmeval_client.verifiers import EpisodeEnvConfig, EpisodeServer, EpisodeTasksetConfig
 from tests.endpoint import Answer as Response
 from tests.endpoint import Endpoint, completion, endpoint
@@ -80,7 +80,8 @@ def test_tasks_have_the_cases_of_the_server_in_order(server: Server, environment
     opening = [(message.role, message.content) for message in tasks[0].data.prompt]
     assert opening == [(message["role"], message["content"]) for message in cases[0].messages]
     assert tasks[0].key == f"{environment}/{cases[0].id}"
-    assert list(create_env(server, environment, split="nowhere").taskset) == []
+    with pytest.raises(ServerError, match="no split for training 'nowhere'"):
+        list(create_env(server, environment, split="nowhere").taskset)
 
 
 @pytest.mark.parametrize("environment", ["order-desk"])
