@@ -233,27 +233,6 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
     assert not page.evaluate("Object.keys(sessionStorage).some((name) => name.startsWith('kept:'))")
 
 
-@pytest.mark.parametrize("length", [36, 43])
-def test_comma_after_a_long_model_name_does_not_begin_a_line(visit: Visit, everything: User, length: int) -> None:
-    stored_run(environment("sums").latest, ["m" * length, "beta"], created_by=everything)
-    page = visit("/runs/", everything, width=390)
-    lines = (
-        page.locator("td.names")
-        .nth(1)
-        .evaluate(
-            """(cell) => {
-          const [first] = cell.querySelectorAll("a");
-          const comma = document.createRange();
-          comma.setStart(first.nextSibling, 0);
-          comma.setEnd(first.nextSibling, 1);
-          const name = [...first.getClientRects()].at(-1), after = comma.getBoundingClientRect();
-          return [name.bottom, after.top, after.bottom];
-        }"""
-        )
-    )
-    assert lines[1] < lines[0] <= lines[2] + 6
-
-
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
     for slug, cases in (("ants", 2), ("bees", 9), ("cats", 5)):
         environment(slug, cases=cases, category="reasoning", title=slug)
