@@ -162,7 +162,9 @@ class Bundle:
     def file(self, path: str) -> IO[bytes]:
         """Open a file of the bundle. Raises BundleError if there is none."""
         if path not in self.files:
-            raise BundleError(Problem(file=path, message="there is no such file in the bundle."))
+            advice = _how_to_name_manifest(self.files) or "Is this the folder of a bundle?"
+            remedy = advice if path == MANIFEST else ""
+            raise BundleError(Problem(file=path, message="there is no such file in the bundle.", remedy=remedy))
         return self._source.open(path)
 
     def text(self, path: str, limit: int = yaml_source.MAX_BYTES) -> str:
@@ -187,9 +189,6 @@ class Bundle:
     @cached_property
     def yaml(self) -> yaml_source.YamlText:
         """The parsed environment.yaml, with line numbers."""
-        if MANIFEST not in self.files:
-            remedy = _how_to_name_manifest(self.files) or "Is this the folder of a bundle?"
-            raise BundleError(Problem(file=MANIFEST, message="there is no such file in the bundle.", remedy=remedy))
         try:
             return yaml_source.parse(self.text(MANIFEST))
         except yaml_source.YamlError as error:

@@ -45,7 +45,7 @@ def interval_chart(
 
     def draw(width: int) -> Drawing:
         above = width == NARROW or any(len(row.label) > _LABEL for row in drawn)
-        left, height = (24.0, 44) if above else (_label_column([row.label for row in drawn]), 26)
+        left, height = _row_labels([row.label for row in drawn], above=above, height=26)
         top, bottom = 8, 12 + height * len(drawn)
         drawing = Drawing(width, bottom + 44)
         scale = Scale(low=low, high=high, start=left, end=width - 64)
@@ -55,10 +55,7 @@ def interval_chart(
         _name_axis(drawing, (left + width - 64) / 2, bottom + 36, axis)
         for i, row in enumerate(drawn):
             y = top + height * (i + 1) - 10
-            if above:
-                drawing.text(left, y - 16, shorten(row.label, _line(width)))
-            else:
-                drawing.text(left - 10, y + 4, row.label, anchor="end")
+            _write_label(drawing, row.label, left, y - 16 if above else None, y + 4)
             drawing.text(width - 56, y + 4, f"n = {row.n:,}", kind="tick")
             if row.low is not None and row.high is not None:
                 drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))
@@ -218,7 +215,8 @@ def stack_chart(key: str, title: str, stacks: Sequence[Stack], *, axis: str) -> 
     drawn = stacks[:ROWS]
 
     def draw(width: int) -> Drawing:
-        left, row, above = _row_labels([stack.label for stack in drawn], width, 26)
+        above = width == NARROW
+        left, row = _row_labels([stack.label for stack in drawn], above=above, height=26)
         top, bottom = 8, 12 + row * len(drawn)
         widest = max((sum(stack.counts.values()) / stack.n for stack in drawn if stack.n), default=0.0) or 1.0
         scale = Scale(low=0.0, high=widest, start=left, end=width - 76)
@@ -228,10 +226,7 @@ def stack_chart(key: str, title: str, stacks: Sequence[Stack], *, axis: str) -> 
         _name_axis(drawing, (left + width - 76) / 2, bottom + 36, axis)
         for i, stack in enumerate(drawn):
             y, done = top + row * (i + 1) - 10, 0
-            if above:
-                drawing.text(left, y - 16, shorten(stack.label, _line(width)))
-            else:
-                drawing.text(left - 10, y + 4, shorten(stack.label, _LABEL), anchor="end")
+            _write_label(drawing, stack.label, left, y - 16 if above else None, y + 4)
             drawing.text(width - 68, y + 4, f"n = {stack.n:,}", kind="tick")
             for colour, kind in enumerate(legend):
                 count = _count_of(stack, kind, named)
@@ -303,7 +298,8 @@ def distribution_chart(
     last = max((max(item.bins) for item in drawn if item.bins), default=0) + 1
 
     def draw(width: int) -> Drawing:
-        left, row, above = _row_labels([item.label for item in drawn], width, 44)
+        above = width == NARROW
+        left, row = _row_labels([item.label for item in drawn], above=above, height=44)
         top, bar = 8, 34
         bottom = top + row * len(drawn) + 4
         drawing = Drawing(width, bottom + 44)
@@ -315,10 +311,7 @@ def distribution_chart(
         _name_axis(drawing, (left + width - 76) / 2, bottom + 36, axis)
         for i, item in enumerate(drawn):
             base = top + row * (i + 1)
-            if above:
-                drawing.text(left, base - bar - 6, shorten(item.label, _line(width)))
-            else:
-                drawing.text(left - 10, base - 10, shorten(item.label, _LABEL), anchor="end")
+            _write_label(drawing, item.label, left, base - bar - 6 if above else None, base - 10)
             drawing.text(width - 68, base - 10, f"n = {item.n:,}", kind="tick")
             drawing.line(left, base, width - 76, base, "grid")
             most = max(item.bins.values(), default=1)
@@ -351,16 +344,17 @@ def _label_column(labels: Sequence[str]) -> float:
     return 20 + min(max((text_width(shorten(label, _LABEL)) for label in labels), default=0.0), 200.0)
 
 
-def _row_labels(labels: Sequence[str], width: int, height: int) -> tuple[float, int, bool]:
-    """Return where the plot starts, the height of a row, and whether the labels are above the rows."""
-    if width == NARROW:
-        return 24.0, height + 18, True
-    return _label_column(labels), height, False
+def _row_labels(labels: Sequence[str], *, above: bool, height: int) -> tuple[float, int]:
+    """Return where the plot starts, and the height of a row of *height* with its label beside or above it."""
+    return (24.0, height + 18) if above else (_label_column(labels), height)
 
 
-def _line(width: int) -> int:
-    """Return the number of characters of a label above a row."""
-    return _LINE * width // WIDTH
+def _write_label(drawing: Drawing, label: str, left: float, above: float | None, beside: float) -> None:
+    """Write the label of a row at the height *above*, or to the left of the plot at the height *beside*."""
+    if above is None:
+        drawing.text(left - 10, beside, shorten(label, _LABEL), anchor="end")
+    else:
+        drawing.text(left, above, shorten(label, _LINE * drawing.width // WIDTH))
 
 
 def _name_axis(drawing: Drawing, middle: float, y: float, name: str) -> None:

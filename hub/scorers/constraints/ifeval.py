@@ -132,15 +132,13 @@ class IFEvalNthParagraph(lengths.NthParagraph):
 
 
 class IFEvalExistence(keywords.Existence):
-    def problem(self, text: str) -> str:
-        missing = [word for word in self.keywords if not _literal_occurrences(word, text)]
-        return f"it lacks {', '.join(missing)}" if missing else ""
+    def count(self, word: str, text: str) -> int:
+        return _literal_occurrences(word, text)
 
 
 class IFEvalFrequency(keywords.Frequency):
-    def problem(self, text: str) -> str:
-        count = _literal_occurrences(self.keyword.strip(), text)
-        return counted(f"times {self.keyword!r}", count, self.relation, self.frequency)
+    def count(self, word: str, text: str) -> int:
+        return _literal_occurrences(word.strip(), text)
 
 
 def _literal_occurrences(word: str, text: str) -> int:

@@ -40,8 +40,11 @@ class Existence(Constraint):
     keywords: Texts
 
     def problem(self, text: str) -> str:
-        missing = [word for word in self.keywords if not occurrences(word, text)]
+        missing = [word for word in self.keywords if not self.count(word, text)]
         return f"it lacks {', '.join(missing)}" if missing else ""
+
+    def count(self, word: str, text: str) -> int:
+        return occurrences(word, text)
 
 
 class Frequency(Constraint):
@@ -52,7 +55,10 @@ class Frequency(Constraint):
     relation: Relation = "at least"
 
     def problem(self, text: str) -> str:
-        return counted(f"times {self.keyword!r}", occurrences(self.keyword, text), self.relation, self.frequency)
+        return counted(f"times {self.keyword!r}", self.count(self.keyword, text), self.relation, self.frequency)
+
+    def count(self, word: str, text: str) -> int:
+        return occurrences(word, text)
 
 
 class ForbiddenWords(Constraint):
