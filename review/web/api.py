@@ -16,7 +16,7 @@ from hub.common.rest.serializers import StrictSerializer
 from hub.protocols.messages import JSON, Message, call_text, count_prompt_messages, get_prompt_messages, text_of
 from hub.selectors import may_see_content
 from preferences.decision_fields import MAX_TEXT, decision_fields, is_side_valued, is_text, letter_choices
-from preferences.evidence import SideEvidence, evidence_of, without_reasons
+from preferences.evidence import SideEvidence, evidence_of, winner, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash
@@ -127,7 +127,7 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
             "confidence": shown.confidence,
             "critique": sides.shown(shown.critique),
             "order_sensitive": shown.order_sensitive,
-            "acceptable": evidence["winner"] in ("", shown.verdict),
+            "acceptable": winner(pair.first, pair.second) in ("", shown.verdict),
             "issues": [
                 {
                     "id": issue.pk,

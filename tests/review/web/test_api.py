@@ -86,3 +86,19 @@ def test_preferences_are_listed_filtered_and_exported(ann: APIClient) -> None:
         assert b'"chosen": "one"' in archive.read("data.jsonl")
     assert ann.get("/api/v1/preferences/export?format=xml").status_code == 400
     assert "judge_people" in ann.get("/api/v1/agreement/").json()["figures"]
+
+
+@pytest.mark.parametrize("drawn", [0.0, 0.99])
+@pytest.mark.parametrize(("verdict", "acceptable"), [("first", True), ("second", False)])
+def test_suggestion_is_acceptable_by_the_test_results_whichever_side_is_a(
+    ann: APIClient, monkeypatch: Any, drawn: float, verdict: str, acceptable: bool
+) -> None:
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: drawn if what == "side" else 0.99)
+    (pair,) = waiting_pairs(1, outcome="pf")
+    suggest(pair, verdict)
+    shown = ann.get("/api/v1/pairs/next").json()
+    assert shown["A"]["status"] == ("failed" if drawn < 0.5 else "passed")
+    assert shown["suggestion"]["acceptable"] is acceptable
+    accepted = {"verdict": shown["suggestion"]["verdict"]}
+    answer = ann.post(f"/api/v1/pairs/{pair.pk}/decision", accepted, format="json")
+    assert answer.status_code == (200 if acceptable else 400)
