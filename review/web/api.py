@@ -13,7 +13,15 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
-from hub.protocols.messages import JSON, Message, call_text, count_prompt_messages, get_prompt_messages, text_of
+from hub.protocols.messages import (
+    JSON,
+    Message,
+    call_text,
+    count_prompt_messages,
+    get_prompt_messages,
+    plain_message,
+    text_of,
+)
 from hub.selectors import may_see_content
 from preferences.decision_fields import MAX_TEXT, decision_fields, is_side_valued, is_text, letter_choices
 from preferences.evidence import SideEvidence, evidence_of, winner, without_reasons
@@ -149,8 +157,9 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
 
 
 def _side(response: Response, evidence: SideEvidence) -> dict[str, JSON]:
+    """Return a side without the keys that providers add to messages, which may tell the models apart."""
     messages = [
-        {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **message}
+        {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **plain_message(message)}
         for i, message in enumerate(response.messages)
         if i >= count_prompt_messages(response.messages)
     ]

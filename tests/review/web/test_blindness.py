@@ -116,3 +116,16 @@ def test_verdicts_of_pairs_decided_by_others_are_visible(pairs: list[Pair]) -> N
     first, _second = pairs
     decisions.decide(assignment=assignments.claim_next_pair(reviewer("cat")), decision=Decision(verdict="tie"))
     assert seen_by(signed_in(reviewer("ann"))) == of(first)
+
+
+def test_keys_that_a_provider_adds_to_messages_are_not_shown(pairs: list[Pair]) -> None:
+    details = [{"type": "reasoning.text", "format": "maker-of-alpha-v1"}]
+    first = pairs[1].first
+    first.messages = [*first.messages[:-1], {**first.messages[-1], "reasoning_details": details}]
+    first.save(update_fields=["messages"])
+    ann = signed_in(reviewer("ann"))
+    shown = ann.get(f"/api/v1/pairs/{pairs[1].pk}/")
+    assert shown.status_code == 200
+    assert shown.json()["A"]["messages"][0]["content"] == "one"
+    assert "maker-of-alpha" not in shown.content.decode()
+    assert "maker-of-alpha" not in ann.get(f"/review/{pairs[1].pk}/").content.decode()
