@@ -1,11 +1,12 @@
 """Services that create pairs, open them for review, and record preferences decided by execution."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 
 from django.db.models import F, QuerySet
 
-from hub.protocols.messages import text_of
+from hub.protocols.messages import get_comparable_content
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
 from preferences.services import NewPreference, record_preferences
@@ -49,12 +50,13 @@ def list_pairable_responses(run: Run) -> list[PairableResponse]:
 
 
 def _answer_digest(response: Response) -> str:
-    """Return a digest of the assistant's messages and tool calls."""
+    """Return a digest of the assistant's messages: texts without reasoning, tool calls without ids, other parts."""
     digest = hashlib.sha256()
     for message in response.messages:
         if message.get("role") == "assistant":
-            content = f"{text_of(message).strip()}\0{message.get('tool_calls')}\0"
-            digest.update(content.encode("utf-8", "backslashreplace"))
+            _, text, *calls_and_parts = get_comparable_content(message)
+            content = json.dumps([str(text).strip(), *calls_and_parts], sort_keys=True)
+            digest.update(f"{content}\0".encode())
     return digest.hexdigest()
 
 

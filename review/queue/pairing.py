@@ -12,12 +12,12 @@ from hub.common.wording import counted
 
 Policy = Literal["all", "agree", "both_pass", "both_fail", "disagree"]
 Across = Literal["models", "attempts", "both"]
-NO_PAIRS = "no pairs, because no two responses with different texts fit `pairs` and `across` of the config."
+NO_PAIRS = "no pairs, because no two different answers fit `pairs` and `across` of the config."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairableResponse:
-    """Scored response that can be paired. `text` is a digest of its text; responses with equal text are not paired."""
+    """Scored response that can be paired. `text` is a digest of its answer; equal answers are not paired."""
 
     id: int
     case: int
