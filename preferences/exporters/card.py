@@ -7,7 +7,7 @@ from preferences.exporters.reports import PreferenceReport
 
 def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data_file: str) -> str:
     """Return the card of an export as Markdown, with the front matter that the Hugging Face Hub reads."""
-    figures = report.lint.to_json()
+    figures = report.figures()
     balance = "-" if figures["first_chosen"] is None else f"{100 * figures['first_chosen']:.1f} %"
     lengths = "-" if figures["length_correlation"] is None else f"{figures['length_correlation']:+.2f}"
     ties = len(report.lint.ties)

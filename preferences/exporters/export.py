@@ -128,16 +128,19 @@ class LintedExport:
     def require_rows(self) -> None:
         """Raise NothingToExport if no row was made."""
         if not self.report.written:
-            raise NothingToExport(_nothing_to_write(self.report.lint))
+            raise NothingToExport(_nothing_to_write(self.report.lint, len(self._separate_ties)))
 
     def ties(self) -> Iterator[JSONObject]:
         """Yield the ties that the format has no place for."""
-        ties = self.report.lint.ties if self.format.decisive_only else []
-        return (preference_record(preference) for preference in _read_preferences(ties))
+        return (preference_record(preference) for preference in _read_preferences(self._separate_ties))
 
     def card(self, data_file: str) -> str:
         """Return the dataset card, once all rows are made."""
         return dataset_card(self.format, self.report, data_file)
+
+    @property
+    def _separate_ties(self) -> list[LintedVerdict]:
+        return self.report.lint.ties if self.format.decisive_only else []
 
     def _read_kept(self) -> Iterator[Preference]:
         return _read_preferences(self.report.lint.kept, cases=self.format.needs_tools)
@@ -197,8 +200,8 @@ def _read_preferences(verdicts: list[LintedVerdict], *, cases: bool = False) -> 
         yield from _read(Preference.objects.filter(pk__in=pks), cases=cases)
 
 
-def _nothing_to_write(found: LintResult) -> str:
-    """Return why an export has no rows."""
+def _nothing_to_write(found: LintResult, separate_ties: int) -> str:
+    """Return why an export has no rows. separate_ties: those that the format has no place for."""
     count = found.found
     if not count and not Preference.objects.exists():
         return (
@@ -210,7 +213,7 @@ def _nothing_to_write(found: LintResult) -> str:
     if found.dropped[HELD_OUT] == count:
         return "All matching preferences are of held-out environments, which are never exported. Nothing was written."
     reasons = [f"{reason} ({number:,})" for reason, number in found.dropped.items() if number]
-    ties = [f"without a winner ({len(found.ties):,})"] if found.ties else []
+    ties = [f"without a winner ({separate_ties:,})"] if separate_ties else []
     subject = "The 1 preference cannot" if count == 1 else f"None of the {count:,} preferences can"
     return f"{subject} be exported: {'; '.join([*reasons, *ties])}. Nothing was written."
 

@@ -104,9 +104,9 @@ class LintResult:
     ties: list[LintedVerdict] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def to_json(self) -> LintFigures:
-        """Return counts, side balance and length correlation of the verdicts to export."""
-        decisive = [verdict for verdict in self.kept if verdict.decisive]
+    def figures(self, written: Set[int]) -> LintFigures:
+        """Return counts, and side balance and length correlation of the preferences that were *written*."""
+        decisive = [verdict for verdict in self.kept if verdict.decisive and verdict.pk in written]
         return {
             "kept": len(self.kept),
             "ties": len(self.ties),

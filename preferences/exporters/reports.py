@@ -3,16 +3,17 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from preferences.exporters.linter import LintResult
+from preferences.exporters.linter import LintFigures, LintResult
 from preferences.models import Preference
 from runs.exports.protocol import ExportReport, JSONObject
 
 
 @dataclass(slots=True)
 class PreferenceReport(ExportReport):
-    """Result of an export. `sources`, `environments`, `models` and `runs` are those of the written rows."""
+    """Result of an export. All but `lint` are of the written rows; `preferences` are ids."""
 
     lint: LintResult = field(default_factory=LintResult)
+    preferences: set[int] = field(default_factory=set)
     sources: Counter[str] = field(default_factory=Counter)
     environments: set[str] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
@@ -20,10 +21,15 @@ class PreferenceReport(ExportReport):
 
     def to_json(self) -> JSONObject:
         """Return what every export reports, with the figures of the linter, such as `kept`, `ties` and `dropped`."""
-        return {**ExportReport.to_json(self), **self.lint.to_json()}
+        return {**ExportReport.to_json(self), **self.figures()}
+
+    def figures(self) -> LintFigures:
+        """Return the figures of the linter."""
+        return self.lint.figures(self.preferences)
 
     def add_source(self, preference: Preference) -> None:
         """Record where a written preference comes from."""
+        self.preferences.add(preference.pk)
         self.sources[preference.get_source_display()] += 1
         self.environments.add(f"{preference.version} ({preference.version.environment.license or 'no license given'})")
         self.models |= {preference.first.run_model.label, preference.second.run_model.label}

@@ -194,6 +194,23 @@ def test_ids_of_calls_do_not_end_the_shared_prompt(tmp_path: Path) -> None:
     assert (row["chosen"], row["rejected"]) == (turns("one"), turns("two"))
 
 
+def test_balance_and_lengths_are_of_the_written_rows(tmp_path: Path) -> None:
+    messages = [calling('{"n": 1}'), [{"role": "assistant", "content": "two"}]]
+    record(*responses("one", "two", messages=messages), "first")
+    for longer in ("three", "seven"):
+        record(*responses("one", longer), "second")
+    rows, report = exported(tmp_path, "trl")
+    assert [row["chosen"] for row in rows] == ["three", "seven"]
+    assert (report["kept"], report["first_chosen"]) == (3, 0.0)
+    assert "was chosen in 0.0 % of the pairs" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_ties_that_kto_leaves_out_are_counted_once(tmp_path: Path) -> None:
+    record(*responses("one", "two"), "tie")
+    with pytest.raises(ExportError, match=r"exported: a tie, which makes no response good or bad \(1\)\. Nothing"):
+        exported(tmp_path, "kto")
+
+
 def test_conversation_that_differs_in_last_message_is_exported_for_openai(tmp_path: Path) -> None:
     record(*responses("one", "two", messages=[turns("Which?", "All.", "one"), turns("Which?", "All.", "two")]))
     (row,), _ = exported(tmp_path, "openai-dpo")
