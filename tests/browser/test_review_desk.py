@@ -225,6 +225,24 @@ def test_switching_the_view_keeps_what_was_entered(sign_in: SignIn) -> None:
     expect(page.get_by_label("Critique")).to_have_value("So far")
 
 
+@pytest.mark.parametrize("width", [1400, 390])
+def test_panel_of_marks_does_not_cover_the_critique_while_it_is_written(sign_in: SignIn, width: int) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer(), viewport={"width": width, "height": 844})
+    page.goto("/review/")
+    page.keyboard.press("d")
+    expect(page.locator(".notes-panel")).to_be_visible()
+    page.keyboard.press("c")
+    covering = page.get_by_label("Critique").evaluate(
+        """field => {
+            const box = field.getBoundingClientRect(), at = [[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]];
+            return at.map(([x, y]) => document.elementFromPoint(box.left + x * box.width, box.top + y * box.height))
+                .filter((element) => element !== field).map((element) => element.outerHTML.slice(0, 60));
+        }"""
+    )
+    assert covering == []
+
+
 @pytest.mark.parametrize("script", [True, False])
 def test_narrow_screens_have_tabs_and_large_targets(sign_in: SignIn, script: bool) -> None:
     (pair,) = recorded_pairs(1)
