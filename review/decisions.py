@@ -1,6 +1,7 @@
 """Decisions of reviewers: validating, storing and undoing them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -129,19 +130,44 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
 def _stored_decision(assignment: Assignment, decision: Decision) -> Preference:
     """Return the preference of *assignment*, which is not open, if it is equal to *decision*.
 
-    Raises AlreadyDecided if verdict or fields differ, and AssignmentLost if there is no preference.
+    Raises AlreadyDecided if verdict, fields or issues differ, and AssignmentLost if there is no preference.
     """
     stored = assignment.preference
     if assignment.state != DONE or stored is None:
         raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
-    choices = lists_choices(stored.first.messages)
-    entered = storable(stored_values(decision.fields, Sides(assignment.swapped), choices=choices))
-    if decision.verdict != stored.verdict or any(getattr(stored, name) != value for name, value in entered.items()):
+    sides, choices = Sides(assignment.swapped), lists_choices(stored.first.messages)
+    entered = storable(stored_values(decision.fields, sides, choices=choices))
+    same_fields = all(getattr(stored, name) == value for name, value in entered.items())
+    if decision.verdict != stored.verdict or not same_fields or not _has_issues_of(stored, decision, sides, choices):
         raise AlreadyDecided(
             f"You had already decided pair {assignment.pair_id}, so what you sent now is not stored. To change your "
             "last decision, undo it."
         )
     return stored
+
+
+def _has_issues_of(stored: Preference, decision: Decision, sides: Sides, choices: bool) -> bool:
+    """Return whether *decision* has the marks of *stored*, in any order, and keeps the same suggested issues."""
+    suggested = set(stored.suggestion.issues.values_list("pk", flat=True)) if stored.suggestion else set()
+    issues = list(stored.issues.select_related("category"))
+    kept = {issue.kept_from_id for issue in issues if issue.kept_from_id is not None}
+    marks = Counter(
+        (
+            *(stored.side_of(issue.response_id), issue.category.slug, issue.severity, issue.note),
+            *(issue.start, issue.end, issue.message, issue.call),
+        )
+        for issue in issues
+        if issue.kept_from_id is None
+    )
+    entered = Counter(
+        (
+            *(item.side, item.category, item.severity, storable(sides.letters_to_tokens(item.note, choices=choices))),
+            *(item.start, item.end),
+            *((item.message, item.call) if item.start is not None else (0, None)),  # of the whole response
+        )
+        for item in decision.issues
+    )
+    return kept == suggested.intersection(decision.kept) and marks == entered
 
 
 def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:

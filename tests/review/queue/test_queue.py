@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -198,7 +199,12 @@ def test_decision_sent_twice_is_stored_once_and_another_one_is_refused() -> None
 
 
 @pytest.mark.parametrize(
-    "other", [Decision(verdict="second"), Decision(verdict="first", fields={"critique": "On reflection, B is wrong."})]
+    "other",
+    [
+        Decision(verdict="second"),
+        Decision(verdict="first", fields={"critique": "On reflection, B is wrong."}),
+        Decision(verdict="first", issues=[MarkedIssue(side="second", category="style")]),
+    ],
 )
 def test_another_decision_without_undo_is_rejected(other: Decision) -> None:
     waiting_pairs(1)
@@ -207,6 +213,26 @@ def test_another_decision_without_undo_is_rejected(other: Decision) -> None:
     with pytest.raises(AlreadyDecided):
         decisions.decide(assignment=mine, decision=other)
     assert Preference.objects.get() == first
+
+
+def test_decision_with_marks_and_kept_issues_sent_twice_is_stored_once() -> None:
+    (pair,) = waiting_pairs(1)
+    category = IssueCategory.objects.get(slug="style")
+    suggestion = suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category) for _ in range(2)])
+    kept, other = suggestion.issues.values_list("pk", flat=True)
+    marks = [
+        MarkedIssue(side="first", category="style", severity="minor", note="A\0 is long.", message=1, start=0, end=2),
+        MarkedIssue(side="second", category="style", message=1),
+    ]
+    mine = assignments.claim_next_pair(reviewer())
+    visible_suggestion(assignment=mine)
+    decision = Decision(verdict="first", issues=marks, kept=[kept, 0])
+    first = decisions.decide(assignment=mine, decision=decision)
+    assert decisions.decide(assignment=mine, decision=replace(decision, issues=marks[::-1])) == first
+    for changed in (replace(decision, issues=marks[:1]), replace(decision, kept=[kept, other])):
+        with pytest.raises(AlreadyDecided):
+            decisions.decide(assignment=mine, decision=changed)
+    assert first.issues.count() == 3
 
 
 def test_verdict_against_tests_requires_and_reports_defect() -> None:
