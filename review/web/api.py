@@ -1,6 +1,6 @@
 """REST API of the review queue: the next pair, one pair as its reviewer sees it, and the decision."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
@@ -157,13 +157,29 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
 
 
 def _side(response: Response, evidence: SideEvidence) -> dict[str, JSON]:
-    """Return a side without the keys that providers add to messages, which may tell the models apart."""
+    blinded = _without_traces_of_model(response.messages)
     messages = [
-        {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **plain_message(message)}
+        {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **blinded[i]}
         for i, message in enumerate(response.messages)
         if i >= count_prompt_messages(response.messages)
     ]
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
+
+
+def _without_traces_of_model(messages: Sequence[Message]) -> list[Message]:
+    """Return *messages* without what differs between endpoints: keys of their own, and ids of tool calls.
+
+    The ids are replaced by numbers.
+    """
+    ids: dict[str, str] = {}
+    found = [plain_message(message) for message in messages]
+    for message in found:
+        for call in message.get("tool_calls", []):
+            call["id"] = ids.setdefault(str(call["id"]), f"call_{len(ids)}")
+        if "tool_call_id" in message:
+            identity = str(message["tool_call_id"])
+            message["tool_call_id"] = ids.setdefault(identity, f"call_{len(ids)}")
+    return found
 
 
 def _calls(message: Message) -> dict[str, JSON]:

@@ -129,3 +129,19 @@ def test_keys_that_a_provider_adds_to_messages_are_not_shown(pairs: list[Pair]) 
     assert shown.json()["A"]["messages"][0]["content"] == "one"
     assert "maker-of-alpha" not in shown.content.decode()
     assert "maker-of-alpha" not in ann.get(f"/review/{pairs[1].pk}/").content.decode()
+
+
+def test_ids_of_tool_calls_do_not_name_the_endpoint(pairs: list[Pair]) -> None:
+    calls = [{"id": f"maker_{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in (7, 8)]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "1"} for call in reversed(calls)]
+    first = pairs[1].first
+    said = [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    first.messages = [first.messages[0], *said, first.messages[-1]]
+    first.save(update_fields=["messages"])
+    ann = signed_in(reviewer("ann"))
+    shown = ann.get(f"/api/v1/pairs/{pairs[1].pk}/")
+    messages = shown.json()["A"]["messages"]
+    assert [call["id"] for call in messages[0]["tool_calls"]] == ["call_0", "call_1"]
+    assert [message["tool_call_id"] for message in messages[1:3]] == ["call_1", "call_0"]
+    assert "maker_" not in shown.content.decode()
+    assert "maker_" not in ann.get(f"/review/{pairs[1].pk}/").content.decode()
