@@ -128,6 +128,27 @@ def test_error_of_the_server_gets_json_over_rest(admin: Client, monkeypatch: pyt
     assert "secret" not in answer.content.decode()
 
 
+@pytest.mark.parametrize("accept", ["application/problem+json", "application/problem+json, */*"])
+def test_every_error_has_the_content_type_of_problems_for_clients_that_accept_it(admin: Client, accept: str) -> None:
+    headers = {"accept": accept, "Idempotency-Key": " "}
+    answers = [
+        admin.post("/api/v1/runs/", "{}", content_type="application/json", headers=headers),
+        admin.get("/api/v1/runs/?q=%00", headers={"accept": accept}),
+        admin.get("/api/v1/runs/%00/", headers={"accept": accept}),
+        *(admin.put(f"/api/v1/{path}/", headers={"accept": accept}) for path in ("schema", "docs", "runs")),
+    ]
+    for answer in answers:
+        assert answer["Content-Type"] == "application/problem+json"
+        assert answer.json()["status"] == answer.status_code
+
+
+@pytest.mark.parametrize("path", ["schema", "docs"])
+def test_errors_of_the_description_of_rest_are_json(client: Client, path: str) -> None:
+    answer = client.get(f"/api/v1/{path}/")
+    assert (answer.status_code, answer["Content-Type"]) == (401, "application/json")
+    assert answer.json()["code"] == "not_authenticated"
+
+
 def test_schema_describes_the_errors_of_every_operation(admin: Client) -> None:
     schema: Any = json.loads(
         admin.get("/api/v1/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).content
