@@ -27,7 +27,7 @@ from llmeval_site.pages.errors import rest_error
 RETENTION = timedelta(hours=24)
 ABANDONED_AFTER = timedelta(minutes=10)  # a request without a response after this long was lost with its process
 MAX_KEY_LENGTH = 255
-_DIGESTED = {"application/json", "application/yaml", "text/plain", ""}  # bodies
+_DIGESTED = {"application/json", "application/yaml", "application/x-www-form-urlencoded", "text/plain", ""}  # bodies
 MAX_BODY_SIZE = 1024 * 1024  # bytes when compressed; larger responses are not stored
 
 
