@@ -1,7 +1,9 @@
 """Malicious requests: U+0000 in URLs, and deeply nested JSON."""
 
+import base64
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -170,3 +172,17 @@ def test_invalid_page_size_gets_400(admin: Client, size: str) -> None:
     answer = admin.get(f"/api/v1/runs/?page_size={size}")
     assert answer.status_code == 400
     assert answer.json()["errors"] == [{"path": "page_size", "message": "Must be a number from 1 to 500."}]
+
+
+@pytest.mark.parametrize(
+    "position", ["x", "\x00", "9" * 30, "\u0663", "0001-01-01", "2026-13-01 00:00:00+00:00", "1e5"]
+)
+@pytest.mark.parametrize("address", ["runs", "environments", "episodes", "preferences", "webhooks", "models", "teams"])
+def test_made_up_cursor_gets_a_page_or_400(admin: Client, address: str, position: str) -> None:
+    cursor = base64.b64encode(urlencode({"p": position}).encode()).decode()
+    answer = admin.get(f"/api/v1/{address}/", {"cursor": cursor})
+    assert answer.status_code in (200, 400)
+    if answer.status_code == 400:
+        assert answer.json()["errors"][0]["path"] == "cursor"
+    if position in ("x", "\x00") and address in ("runs", "episodes"):
+        assert answer.status_code == 400
