@@ -149,10 +149,19 @@ def role_models(run: Run) -> dict[str, list[RunModel]]:
 REASON_WITHHELD = "Held out: only the owner of the environment, curators and accounts with permission can see reasons."
 
 
+# Kinds of errors whose reasons have messages of a bundle's code, or of code that read the case.
+_ERRORS_OF_CONTENT = frozenset({"environment", "case", "internal"})
+
+
+def may_reveal_target(status: str, error_kind: str) -> bool:
+    """Return whether the reason of a response may quote its target. Errors of endpoints and of the sandbox do not."""
+    return status != Response.Status.ERRORED or error_kind in _ERRORS_OF_CONTENT
+
+
 def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
-    """Return whether *user* must not see the reason of *response*. It may reveal the target; an error does not."""
+    """Return whether *user* must not see the reason of *response*, because it may reveal the target."""
     environment = response.run_environment.version.environment
-    return response.status != Response.Status.ERRORED and not may_see_content(user, environment)
+    return may_reveal_target(response.status, response.error_kind) and not may_see_content(user, environment)
 
 
 def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:

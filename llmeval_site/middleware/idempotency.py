@@ -14,19 +14,20 @@ from typing import cast
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
-from hub.common.rest.bodies import error_body
 from llmeval_site.models import IdempotencyRecord
+from llmeval_site.pages.errors import rest_error
 
 RETENTION = timedelta(hours=24)
 ABANDONED_AFTER = timedelta(minutes=10)  # a request without a response after this long was lost with its process
 MAX_KEY_LENGTH = 255
+_DIGESTED = {"application/json", "application/yaml", "application/x-www-form-urlencoded", "text/plain", ""}  # bodies
 MAX_BODY_SIZE = 1024 * 1024  # bytes when compressed; larger responses are not stored
 
 
@@ -41,11 +42,11 @@ class IdempotencyMiddleware:
         if key is None or request.method != "POST" or not request.path_info.startswith("/api/"):
             return self._get_response(request)
         if not 1 <= len(key.strip()) <= MAX_KEY_LENGTH or not key.isprintable():
-            return _error_response(400, f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} printable characters.")
+            return rest_error(request, 400, f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} printable characters.")
         user = _authenticated_user(request)
         if user is None:
             return self._get_response(request)  # the view responds with 401
-        record = _create_record(user, key, _request_digest(request))
+        record = _create_record(request, user, key)
         if isinstance(record, HttpResponse):
             return record
         try:
@@ -72,7 +73,7 @@ def _request_digest(request: HttpRequest) -> str:
     digest = hashlib.sha256(request.get_full_path().encode())
     # Two tokens of one user may have different scopes.
     digest.update(request.headers.get("Authorization", "").encode())
-    if request.content_type in ("application/json", "application/yaml", "text/plain", ""):
+    if request.content_type in _DIGESTED:
         try:
             digest.update(request.body)
         except RequestDataTooBig:
@@ -82,9 +83,9 @@ def _request_digest(request: HttpRequest) -> str:
     return digest.hexdigest()
 
 
-def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | HttpResponse:
+def _create_record(request: HttpRequest, user: User, key: str) -> IdempotencyRecord | HttpResponse:
     """Return a new record for this request, or the response to send if the key was used before."""
-    now = timezone.now()
+    now, digest = timezone.now(), _request_digest(request)
     IdempotencyRecord.objects.filter(created_at__lt=now - RETENTION).delete()
     IdempotencyRecord.objects.filter(status=None, created_at__lt=now - ABANDONED_AFTER).delete()
     try:
@@ -93,12 +94,12 @@ def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | Htt
     except IntegrityError:
         record = IdempotencyRecord.objects.filter(user=user, key=key).first()
     if record is None or record.status is None:
-        return _error_response(
-            409, "The first request with this Idempotency-Key is still being processed. Try again shortly."
+        return rest_error(
+            request, 409, "The first request with this Idempotency-Key is still being processed. Try again shortly."
         )
     if record.request_digest != digest:
-        return _error_response(
-            422, "This Idempotency-Key was used for another request. Generate a new key for each request."
+        return rest_error(
+            request, 422, "This Idempotency-Key was used for another request. Generate a new key for each request."
         )
     body = bytes(record.body)
     return HttpResponse(
@@ -124,7 +125,3 @@ def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> No
         body=body,
         compressed=True,
     )
-
-
-def _error_response(status: int, message: str) -> JsonResponse:
-    return JsonResponse(error_body(message, status), status=status)

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase
 
-from hub.common.rest.bodies import error_body
-from llmeval_site.pages.errors import bad_request, is_rest
+from llmeval_site.pages.errors import bad_request, is_rest, rest_error
 
 
 class NullCharacterMiddleware:
@@ -19,6 +18,5 @@ class NullCharacterMiddleware:
         if "\0" not in request.path_info and "%00" not in query and "\0" not in query:
             return self._get_response(request)
         if is_rest(request):
-            message = "The address contains the character U+0000; remove %00."
-            return JsonResponse(error_body(message, 400), status=400)
+            return rest_error(request, 400, "The address contains the character U+0000; remove %00.")
         return bad_request(request, ValueError("U+0000 in the URL"))

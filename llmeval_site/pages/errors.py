@@ -14,12 +14,16 @@ def is_rest(request: HttpRequest) -> bool:
     return request.path_info == "/api" or request.path_info.startswith("/api/")
 
 
+def rest_error(request: HttpRequest, status: int, message: str) -> JsonResponse:
+    """Return an error of REST that occurs outside of its views."""
+    content_type = error_content_type(request.headers.get("Accept", ""))
+    return JsonResponse(error_body(message, status), status=status, content_type=content_type)
+
+
 def error_page(request: HttpRequest, status: int, title: str, text: str, *, link: str = "") -> HttpResponse:
     """Render the common error page, or the same as JSON for REST. link: the page on which the user can go on."""
     if is_rest(request):
-        return JsonResponse(
-            error_body(text, status), status=status, content_type=error_content_type(request.headers.get("Accept", ""))
-        )
+        return rest_error(request, status, text)
     context = {"status": status, "title": title, "text": text, "link": link}
     return render(request, "site/error.html", context, status=status)
 

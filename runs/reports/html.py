@@ -28,7 +28,14 @@ from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import REASON_WITHHELD, models_under_test, sees_endpoints, shown_config, withheld_environments
+from runs.selectors import (
+    REASON_WITHHELD,
+    may_reveal_target,
+    models_under_test,
+    sees_endpoints,
+    shown_config,
+    withheld_environments,
+)
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
@@ -220,7 +227,7 @@ def _section(cell: CellResult, withheld: bool) -> dict[str, object] | None:
 
 def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, object]:
     answer = read_text(item.text[:ANSWER])
-    reason = REASON_WITHHELD if withheld and item.status != "errored" else item.reason
+    reason = REASON_WITHHELD if withheld and may_reveal_target(item.status, item.error_kind) else item.reason
     return {
         "case": clean(item.case),
         "attempt": item.attempt if attempts > 1 else None,

@@ -15,6 +15,7 @@ class FailedResponse:
     case: str
     attempt: int
     status: str
+    error_kind: str
     reason: str
     text: str
     flags: tuple[str, ...]
@@ -38,6 +39,7 @@ def failed_responses(cell: CellResult, *, statuses: Iterable[str], limit: int) -
             case=row.case.external_id,
             attempt=row.attempt,
             status=row.status,
+            error_kind=row.error_kind,
             reason=row.reason,
             text=row.text,
             flags=_flags(row),

@@ -15,6 +15,7 @@ from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS
 from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
+from runs.results.comparison.gate import GateError, parse_gate
 from runs.selectors import COUNTED
 from runs.web.queries import check_model
 
@@ -210,6 +211,15 @@ class CompareForm(FilterForm):
     also = forms.RegexField(r"^\s*\d{1,9}(\s*,\s*\d{1,9}){0,9}\s*$", required=False, max_length=200, label="More runs")
     margin = forms.FloatField(required=False, min_value=0, max_value=100, label="Equivalence margin")
     gate = forms.CharField(required=False, max_length=200, label="Gate")
+
+    def clean_gate(self) -> str:
+        gate: str = self.cleaned_data["gate"]
+        if gate:
+            try:
+                parse_gate(gate)
+            except GateError as error:
+                raise forms.ValidationError(str(error)) from None
+        return gate
 
     @property
     def more_runs(self) -> list[int]:

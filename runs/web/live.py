@@ -21,7 +21,7 @@ from runs.reports.formats import percent
 from runs.results.statistics.mean_intervals import Estimate
 from runs.results.statistics.proportion_intervals import proportion_interval
 from runs.results.stored import get_results
-from runs.selectors import REASON_WITHHELD, withheld_environments
+from runs.selectors import REASON_WITHHELD, may_reveal_target, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
 from runs.web.queries import CellProgress, RunProgressData, count_quarantined, get_progress, list_responses
@@ -360,7 +360,7 @@ def _live_response(row: Response) -> LiveResponse:
 def _shown(rows: list[LiveResponse], withheld: set[int]) -> list[LiveResponse]:
     return [
         LiveResponse(row.pk, row.case, row.model, row.status, REASON_WITHHELD, row.error_kind, row.run_environment)
-        if row.reason and row.run_environment in withheld and row.status != Response.Status.ERRORED
+        if row.reason and row.run_environment in withheld and may_reveal_target(row.status, row.error_kind)
         else row
         for row in rows
     ]

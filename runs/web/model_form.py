@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.forms.fields import InvalidJSONInput
 from django.http import QueryDict
 from pydantic import ValidationError
 
+from hub.common.rest.parsers import MAX_DEPTH, depth_exceeds
+from hub.common.storable import unstorable_character
 from hub.models import Team
 from hub.protocols.messages import JSON
 from hub.teams.choice import choose_team
@@ -93,6 +96,29 @@ def _key_variables() -> list[tuple[str, str]]:
     return [("", "none"), *((name, name) for name in sorted({*settings.API_KEY_VARIABLES, *stored}))]
 
 
+class ParametersField(forms.JSONField):
+    """JSON that nests no deeper than a request to REST may, without text that cannot be stored."""
+
+    def to_python(self, value: object) -> object:  # type: ignore[override]  # JSON, not only text
+        too_deep = forms.ValidationError(f"It nests more than {MAX_DEPTH} levels deep.")
+        try:
+            found: object = super().to_python(value)
+        except RecursionError:
+            raise too_deep from None
+        if depth_exceeds(found, MAX_DEPTH):
+            raise too_deep
+        if character := unstorable_character(found):
+            raise forms.ValidationError(f"It contains the character U+{ord(character):04X}, which cannot be stored.")
+        return found
+
+    def bound_data(self, data: str | None, initial: object) -> object:
+        try:
+            self.to_python(data)
+        except forms.ValidationError:
+            return InvalidJSONInput(data)  # shown as it was typed
+        return super().bound_data(data, initial)
+
+
 class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """Form of a registered model. It rejects values that would make a run fail."""
 
@@ -125,6 +151,7 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             "name": {"unique": "A model is registered under this name already. Choose another name."},
             "parameters": {"invalid": 'This is not JSON. Enter an object such as {"temperature": 0}.'},
         }
+        field_classes = {"parameters": ParametersField}
         widgets = {"parameters": forms.Textarea(attrs={"rows": 3})}
         fields = [
             "name",

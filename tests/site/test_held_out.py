@@ -1,5 +1,7 @@
 """Held-out environments: title, summary and figures for everybody, content for the owner and curators."""
 
+import html
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -186,6 +188,21 @@ def test_reasons_of_errors_and_of_other_environments_stay_visible(run: Run) -> N
     run.models.get().responses.update(status="failed", reason=TARGET)
     Environment.objects.update(held_out=False)
     assert client.get(page).json()["results"][0]["reason"] == TARGET
+
+
+@pytest.mark.parametrize("kind", ["environment", "case", "internal"])
+def test_errors_of_the_code_of_a_bundle_are_withheld_because_they_may_quote_the_target(run: Run, kind: str) -> None:
+    reason = f"check.py: ValueError: invalid literal for int() with base 10: '{TARGET}'"
+    run.models.get().responses.update(status="errored", error_kind=kind, reason=reason)
+    Run.objects.update(status=Run.Status.RUNNING, evaluated_at=None)
+    urls = ["/runs/{run}/", "/responses/{response}/", "/runs/{run}/cases/{case}/", "/runs/{run}/progress/"]
+    urls += ["/runs/{run}/report", "/api/v1/runs/{run}/responses/", "/api/v1/runs/{run}/report?format=html"]
+    for user, may in people().items():
+        client = Client()
+        client.force_login(user)
+        for url in urls:
+            page = html.unescape(client.get(address(url, run)).getvalue().decode())
+            assert (TARGET in page) is may, (url, user)
 
 
 def test_held_out_rule_is_equal_for_objects_and_querysets(run: Run) -> None:

@@ -130,16 +130,16 @@ def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], loader: _Loader) 
         seen: set[str] = set()
         for key, value in node.value:
             key_line = key.start_mark.line + 1
-            if key.tag == f"{_CORE}merge":
-                _walk(value, (*path, "<<"), lines, loader)
-                continue
-            if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
-                raise YamlError(key_line, "a key must be text; put it, and any `{{ ... }}`, in quotes")
-            _check_scalar(key, key_line, loader)
+            is_merge = key.tag == f"{_CORE}merge"
+            if not is_merge:
+                if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
+                    raise YamlError(key_line, "a key must be text; put it, and any `{{ ... }}`, in quotes")
+                _check_scalar(key, key_line, loader)
             if key.value in seen:
                 raise YamlError(key_line, f"the key {key.value!r} is given twice")
             seen.add(key.value)
-            lines[*path, key.value] = key_line
+            if not is_merge:
+                lines[*path, key.value] = key_line
             _walk(value, (*path, key.value), lines, loader)
 
 

@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import serializers, views
 from rest_framework.exceptions import UnsupportedMediaType, ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -40,6 +41,7 @@ def error_response(error: Exception, context: Mapping[str, object]) -> Response 
     response = _error_response(error, context)
     request = context.get("request")
     if response is not None and isinstance(request, Request):
+        request.accepted_renderer = JSONRenderer()  # that of the view may write YAML or HTML
         response.content_type = error_content_type(request.headers.get("Accept", ""))
     return response
 

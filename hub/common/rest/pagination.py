@@ -1,6 +1,8 @@
 """Pagination of REST lists, named in settings. Imports no views: the views of REST framework import this module."""
 
-from django.db.models import Model, QuerySet
+from django.core.exceptions import ValidationError as InvalidValue
+from django.core.validators import ProhibitNullCharactersValidator
+from django.db.models import Field, Model, QuerySet
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor
 from rest_framework.pagination import CursorPagination as BaseCursorPagination
@@ -25,10 +27,22 @@ class CursorPagination(BaseCursorPagination):
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Return the cursor of the request. Raises ValidationError."""
         try:
-            return super().decode_cursor(request)
-        except NotFound:
+            cursor = super().decode_cursor(request)
+            if cursor is not None and cursor.position is not None:
+                self._check_position(str(cursor.position))
+        except (NotFound, InvalidValue):
             message = "This is not a cursor of this list; follow `next` and `previous`, or leave it out."
             raise ValidationError({self.cursor_query_param: message}) from None
+        return cursor
+
+    def _check_position(self, position: str) -> None:
+        """Raise InvalidValue unless the column by which the list is ordered may have this value."""
+        ProhibitNullCharactersValidator()(position)
+        self._ordered_by.to_python(position)
 
     def get_ordering(self, request: Request, queryset: QuerySet[Model], view: object) -> tuple[str, ...]:
-        return (getattr(view, "ordering", "-id"),)
+        order: str = getattr(view, "ordering", "-id")
+        column = queryset.model._meta.get_field(order.removeprefix("-"))
+        assert isinstance(column, Field)
+        self._ordered_by = column
+        return (order,)

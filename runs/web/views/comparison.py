@@ -38,9 +38,13 @@ def compare(request: HttpRequest) -> HttpResponse:
     recent = list(visible_runs(request.user)[:50])
     context: dict[str, object] = {"recent": recent, "may_add": request.user.has_perm("runs.add_run")}
     if not (form.is_bound and form.is_valid()):
-        a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
-        b = queries.find_comparable_run(request.user, a) if a else None
-        context |= {"a": a, "b": b, "form": form if form.is_bound else None}
+        chosen = {str(run.pk): run for run in recent}
+        latest = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
+        a = chosen.get(form.chosen["a"], latest)
+        b = chosen.get(form.chosen["b"]) or (queries.find_comparable_run(request.user, a) if a else None)
+        context |= {"a": a, "b": b, "form": form if form.is_bound else None, "given": form.chosen}
+        if form.is_bound:
+            context |= {f"labels_{side}": queries.list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}
         return render(request, "runs/compare.html", context, status=400 if form.is_bound else 200)
     given = form.cleaned_data
     run_a = queries.get_visible_run(request.user, given["a"])

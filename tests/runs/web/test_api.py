@@ -242,6 +242,13 @@ def test_comparison_is_the_document_of_the_command(client: Client, run: Run) -> 
     assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "gate"
 
 
+def test_all_problems_of_a_comparison_are_reported_at_once(client: Client, run: Run) -> None:
+    wrong = {"a": run.pk, "margin": -3, "gate": "zz", "also": "x", "limit": 1}
+    answer = client.get("/api/v1/compare/", wrong)
+    assert answer.status_code == 400
+    assert {error["path"] for error in answer.json()["errors"]} == {"margin", "gate", "also", "limit"}
+
+
 def test_registered_models_are_listed_without_urls(client: Client, runner: User, capitals: None) -> None:
     ModelEndpoint.objects.create(name="off", model="m", enabled=False)
     [item] = client.get("/api/v1/models/").json()["results"]

@@ -192,8 +192,16 @@ def test_compare_page_shows_verdict_gate_and_matrix(client: Client, user: User) 
     page = body(client, f"/compare/?a={run.pk}&b={run.pk}&gate=accuracy+%3E%3D+0.1&margin=2")
     assert "All models on sums" in page and "<strong>GO</strong>" in page
     assert "alpha is better than gamma on sums by 100.0 points" in page
-    wrong = body(client, f"/compare/?a={run.pk}&b={run.pk}&gate=speed")
-    assert "position 1: expected one of accuracy, cost, latency" in wrong
+
+
+def test_compare_page_lists_all_problems_and_keeps_what_was_typed(client: Client, user: User) -> None:
+    run = _run({"alpha": "ppff", "beta": "pfff"})
+    later = stored_run(run.environments.get().version, ["gamma"])
+    query = f"a={run.pk}&b={run.pk}&model_a=beta&model_b=alpha&margin=-3&gate=speed"
+    page = body(client, f"/compare/?{query}", 400)
+    assert "position 1: expected one of accuracy, cost, latency" in page and "<code>margin</code>" in page
+    assert page.count(f'<option value="{run.pk}" selected>') == 2 and f'<option value="{later.pk}">' in page
+    assert "<option selected>beta</option>" in page and 'name="gate" value="speed"' in page
 
 
 def test_compare_page_of_many_models_begins_with_differences_and_counts_the_other_comparisons(

@@ -1,7 +1,9 @@
 """Malicious requests: U+0000 in URLs, and deeply nested JSON."""
 
+import base64
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -128,6 +130,27 @@ def test_error_of_the_server_gets_json_over_rest(admin: Client, monkeypatch: pyt
     assert "secret" not in answer.content.decode()
 
 
+@pytest.mark.parametrize("accept", ["application/problem+json", "application/problem+json, */*"])
+def test_every_error_has_the_content_type_of_problems_for_clients_that_accept_it(admin: Client, accept: str) -> None:
+    headers = {"accept": accept, "Idempotency-Key": " "}
+    answers = [
+        admin.post("/api/v1/runs/", "{}", content_type="application/json", headers=headers),
+        admin.get("/api/v1/runs/?q=%00", headers={"accept": accept}),
+        admin.get("/api/v1/runs/%00/", headers={"accept": accept}),
+        *(admin.put(f"/api/v1/{path}/", headers={"accept": accept}) for path in ("schema", "docs", "runs")),
+    ]
+    for answer in answers:
+        assert answer["Content-Type"] == "application/problem+json"
+        assert answer.json()["status"] == answer.status_code
+
+
+@pytest.mark.parametrize("path", ["schema", "docs"])
+def test_errors_of_the_description_of_rest_are_json(client: Client, path: str) -> None:
+    answer = client.get(f"/api/v1/{path}/")
+    assert (answer.status_code, answer["Content-Type"]) == (401, "application/json")
+    assert answer.json()["code"] == "not_authenticated"
+
+
 def test_schema_describes_the_errors_of_every_operation(admin: Client) -> None:
     schema: Any = json.loads(
         admin.get("/api/v1/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).content
@@ -149,3 +172,17 @@ def test_invalid_page_size_gets_400(admin: Client, size: str) -> None:
     answer = admin.get(f"/api/v1/runs/?page_size={size}")
     assert answer.status_code == 400
     assert answer.json()["errors"] == [{"path": "page_size", "message": "Must be a number from 1 to 500."}]
+
+
+@pytest.mark.parametrize(
+    "position", ["x", "\x00", "9" * 30, "\u0663", "0001-01-01", "2026-13-01 00:00:00+00:00", "1e5"]
+)
+@pytest.mark.parametrize("address", ["runs", "environments", "episodes", "preferences", "webhooks", "models", "teams"])
+def test_made_up_cursor_gets_a_page_or_400(admin: Client, address: str, position: str) -> None:
+    cursor = base64.b64encode(urlencode({"p": position}).encode()).decode()
+    answer = admin.get(f"/api/v1/{address}/", {"cursor": cursor})
+    assert answer.status_code in (200, 400)
+    if answer.status_code == 400:
+        assert answer.json()["errors"][0]["path"] == "cursor"
+    if position in ("x", "\x00") and address in ("runs", "episodes"):
+        assert answer.status_code == 400

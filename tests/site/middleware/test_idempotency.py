@@ -12,7 +12,7 @@ from django.utils import timezone
 from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_site.middleware.idempotency import ABANDONED_AFTER, RETENTION
-from llmeval_site.models import IdempotencyRecord
+from llmeval_site.models import IdempotencyRecord, Webhook
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -65,6 +65,20 @@ def test_key_reused_for_another_request_is_rejected(client: Client, runner: User
     assert answer.status_code == 422
     assert "another request" in answer.json()["message"]
     assert Run.objects.count() == 1
+
+
+def test_key_reused_for_another_form_of_the_same_size_is_rejected(client: Client) -> None:
+    client.force_login(member())
+
+    def create(url: str) -> Any:
+        body = f"url={url}&events=run.failed"
+        kind = "application/x-www-form-urlencoded"
+        return client.post("/api/v1/webhooks/", body, content_type=kind, headers={"Idempotency-Key": "k1"})
+
+    assert create("https://one.example/").status_code == 201
+    assert create("https://two.example/").status_code == 422
+    assert create("https://one.example/")["Idempotency-Replayed"] == "true"
+    assert Webhook.objects.count() == 1
 
 
 def test_corrected_request_may_reuse_the_key_of_a_rejected_one(client: Client, runner: User) -> None:

@@ -1,6 +1,7 @@
 """Parsing YAML: types, line numbers, errors, and limits against hostile text."""
 
 import json
+import time
 
 import pytest
 
@@ -85,6 +86,15 @@ def test_nested_aliases_that_expand_to_gigabytes_are_rejected():
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     with pytest.raises(YamlError, match="aliases expanded"):
         parse("\n".join(lines))
+
+
+@pytest.mark.parametrize("merged", ["<<: *a{0}, <<: *a{0}", "<<: [*a{0}, *a{0}]"])
+def test_nested_merges_that_expand_to_gigabytes_are_rejected(merged):
+    lines = ["a0: &a0 {x: 1}", *(f"a{i}: &a{i} {{{merged.format(i - 1)}}}" for i in range(1, 25))]
+    started = time.monotonic()
+    with pytest.raises(YamlError, match=r"aliases expanded|given twice"):
+        parse("\n".join(lines))
+    assert time.monotonic() - started < 20
 
 
 def test_undotted_is_the_inverse_of_dotted():
