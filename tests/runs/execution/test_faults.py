@@ -297,6 +297,31 @@ def test_run_is_retried_when_the_storage_of_archives_does_not_respond(
     assert run.status == Run.Status.COMPLETED
 
 
+def test_run_is_retried_when_the_storage_of_cached_replies_does_not_respond(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(settings, "LARGE_TRANSCRIPT_BYTES", 1)
+    with endpoint(answer_capital) as server:
+        create_queued_run(folder, server.url)
+        execute_queued_runs()
+        run = create_queued_run(folder, server.url)
+        monkeypatch.setattr(archive_storage(), "_open", unreachable)
+        execute_queued_runs()
+        run.refresh_from_db()
+        assert (run.status, run.faults) == (Run.Status.QUEUED, 1)
+        assert "cannot be read: ConnectionRefusedError" in run.message
+        assert statuses(run) == {}
+        monkeypatch.undo()
+        Run.objects.filter(pk=run.pk).update(ready_at=timezone.now())
+        execute_queued_runs()
+        assert len(server.requests) == len(CAPITALS), "a cached reply was requested again"
+    run.refresh_from_db()
+    assert run.status == Run.Status.COMPLETED
+
+
 def _execute_and_leave_runs(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Execute the queue as a worker that can neither execute a run nor return it to the queue."""
 
