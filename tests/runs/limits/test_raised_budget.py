@@ -58,6 +58,14 @@ def test_command_continues_the_same_run_with_a_larger_budget(folder: Path) -> No
     assert (change["from"], change["to"], change["by"]) == (SPENT, 1.0, "")
 
 
+def test_run_whose_last_response_spends_the_budget_is_completed(folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits={"budget_usd": 0.00036, "retries": 0}, concurrency=1))
+        assert len(server.requests) == len(CAPITALS)
+    assert run.cost_usd is not None and run.cost_usd >= 0.00036
+    assert (run.status, run.message) == ("completed", "") and all_passed(run)
+
+
 @pytest.mark.parametrize("budget", ["0.00001", "0", "-1", "nan", "inf"])
 def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> None:
     before = stopped.config
