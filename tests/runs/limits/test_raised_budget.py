@@ -97,6 +97,14 @@ def test_budget_option_needs_a_run_that_has_a_budget(folder: Path, stopped: Run)
     assert "has no budget" in run_command("eval", "--resume", stopped.pk, "--budget", "2", code=2)
 
 
+@pytest.mark.parametrize("option", [["--budget", "2"], ["--retry-too-long"]])
+def test_option_of_a_resume_that_a_run_in_progress_cannot_take_is_an_error(stopped: Run, option: list[str]) -> None:
+    Run.objects.update(status="queued")
+    said = run_command("eval", "--resume", stopped.pk, "--enqueue", *option, code=2)
+    assert "The run is already in progress." in said
+    assert Run.objects.get().budget_changes == []
+
+
 def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) -> None:
     url = f"/runs/{stopped.pk}/"
     shown = client.get(url).getvalue().decode()
