@@ -19,6 +19,7 @@ import sandbox
 from hub import selectors
 from hub.common.leases import is_held
 from hub.models import archive_storage
+from runs import tasks
 from runs.config.resolve import find_environments
 from runs.execution import runner, storage
 from runs.execution.faults import InfrastructureFault, retry_delay, return_after_fault
@@ -350,6 +351,20 @@ def test_worker_that_had_to_leave_a_run_keeps_its_lease_but_no_lock_file(
     run.refresh_from_db()
     assert run.lease_owner and is_held(run)
     assert set(locks.glob("*")) == before
+
+
+def test_worker_continues_if_the_lease_cannot_be_released(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disconnected(**_: object) -> None:
+        raise OperationalError("the connection is closed")
+
+    with endpoint(answer_capital) as server:
+        runs = [create_queued_run(folder, server.url) for _ in range(2)]
+        monkeypatch.setattr(runner, "release_lease", disconnected)
+        monkeypatch.setattr(tasks, "release_lease", disconnected)
+        execute_queued_runs()
+    for run in runs:
+        run.refresh_from_db()
+        assert run.status == Run.Status.COMPLETED
 
 
 @pytest.mark.parametrize("error", [InfrastructureFault("The sandbox does not work."), SystemExit()])
