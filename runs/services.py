@@ -23,6 +23,7 @@ from runs.missing import expected_responses, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
+from runs.selectors import get_run
 from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
@@ -159,13 +160,16 @@ def resume_run(
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
     the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
-    the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded and BudgetError.
+    the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError, and
+    RunNotFound if the run was deleted.
     """
     check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
         check_spend(run.team, [spec for spec in specs if costs_money(spec)])
     with transaction.atomic():
+        Run.objects.select_for_update(of=("self",)).filter(pk=run.pk).first()
+        get_run(run.pk)  # it may have been deleted since it was read
         if owner and run.status in ACTIVE:  # left behind by a process that ended
             Run.objects.filter(pk=run.pk, lease_owner=owner).update(cancel_requested=False)
         elif not owner and Run.objects.filter(pk=run.pk, status__in=ACTIVE).exists():

@@ -150,7 +150,8 @@ def _execute(run: Run, owner: str) -> None:
         logger.exception("run %s failed", run.pk, extra=extra)
         fail_run(run=run, message=f"{type(error).__name__}: {error}", owner=owner)
     finally:
-        release_lease(run=run, owner=owner)
+        with suppress(*DATABASE_ERRORS):  # the lease lapses then
+            release_lease(run=run, owner=owner)
     if run.status == Run.Status.QUEUED and not run.faults:
         with suppress(WorkersNotNotified):  # it is logged
             dispatch_run(run=run)  # another worker can continue it at once

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import cast
 
 from hub.common.digests import attempt_seed
+from hub.common.fields import ContentUnreachable
 from hub.common.masking import mask
 from hub.common.storable import storable
 from hub.common.tracing import Attribute, span
@@ -64,7 +65,7 @@ class EpisodeRunner:
         self._seed = attempt_seed(plan.seed, self._environment.slug, missing.case.external_id, missing.attempt)
 
     async def run(self) -> FinishedResponse:
-        """Run the episode. Raises ModelError, CallsStopped, LeaseLost and errors of the database.
+        """Run the episode. Raises ModelError, CallsStopped, LeaseLost, and errors of the database or of the storage.
 
         Every other failure becomes an errored response.
         """
@@ -86,7 +87,7 @@ class EpisodeRunner:
     async def _run(self) -> FinishedResponse:
         try:
             return self._scored(await self._run_episode())
-        except (ModelError, CallsStopped, LeaseLost, *DATABASE_ERRORS):
+        except (ModelError, CallsStopped, LeaseLost, ContentUnreachable, *DATABASE_ERRORS):
             raise
         except HarnessError as error:
             return self.errored("environment", str(error))

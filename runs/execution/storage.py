@@ -6,7 +6,7 @@ No transaction is open during a call of a model or the sandbox, and the event lo
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError, connection, connections,
 from django.db.models import Q, QuerySet
 
 from hub.common.digests import digest
-from hub.common.fields import unused_files_deleted
+from hub.common.fields import ContentUnavailable, ContentUnreachable, unused_files_deleted
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.leases import LeaseLost
@@ -30,6 +30,7 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 _Attempt = TypeVar("_Attempt", Response, EpisodeCheckpoint)
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
+_LOOKUP = 500  # keys of cached calls in a query
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
 _RECONNECT_FOR_S = 45.0  # a restart of the server takes less; the lease on the run lapses after 60 s
@@ -161,36 +162,55 @@ class Reader(_DatabaseThread):
         while self._wanted:
             await asyncio.sleep(0)  # all calls that are ready in this turn of the event loop share one query
             wanted, self._wanted = self._wanted, {}
+            found: Mapping[str, StoredCall | Exception]
             try:
                 found = await self.run(_find_calls, list(wanted))
             except Exception as error:
-                for future in wanted.values():
-                    if not future.done():
-                        future.set_exception(error)
-                        future.exception()  # asyncio would log the error if all callers were cancelled
-                continue
+                found = dict.fromkeys(wanted, error)
             for key, future in wanted.items():
                 if not future.done():
-                    future.set_result(found.get(key))
+                    _answer_lookup(future, found.get(key))
         self._lookup = None
 
 
-def _find_calls(keys: list[str]) -> dict[str, StoredCall]:
-    found = {}
-    for start in range(0, len(keys), 500):
-        for row in ModelCall.objects.filter(pk__in=keys[start : start + 500]):
-            reply = Reply(
-                message=row.message,
-                finish_reason=row.finish_reason,
-                usage=Usage(**row.usage),
-                served_model=row.served_model,
-                request_id=row.request_id,
-                latency_ms=row.latency_ms,
-                cost_usd=row.cost_usd,
-                cached=True,
-            )
-            found[row.key] = StoredCall(reply, row.paid_by_id, row.paid_for)
+def _answer_lookup(future: asyncio.Future[StoredCall | None], found: StoredCall | Exception | None) -> None:
+    if isinstance(found, Exception):
+        future.set_exception(found)
+        future.exception()  # asyncio would log the error if all callers were cancelled
+    else:
+        future.set_result(found)
+
+
+def _find_calls(keys: Sequence[str]) -> dict[str, StoredCall | Exception]:
+    """Return the stored calls by key, in the place of one whose file is missing or damaged the error."""
+    found: dict[str, StoredCall | Exception] = {}
+    for start in range(0, len(keys), _LOOKUP):
+        part = keys[start : start + _LOOKUP]
+        try:
+            found.update((row.key, _stored_call(row)) for row in ModelCall.objects.filter(pk__in=part))
+        except ContentUnreachable:
+            raise  # of the storage, so it concerns all calls
+        except ContentUnavailable as error:
+            if len(part) == 1:
+                found[part[0]] = error
+            else:
+                for key in part:
+                    found.update(_find_calls([key]))
     return found
+
+
+def _stored_call(row: ModelCall) -> StoredCall:
+    reply = Reply(
+        message=row.message,
+        finish_reason=row.finish_reason,
+        usage=Usage(**row.usage),
+        served_model=row.served_model,
+        request_id=row.request_id,
+        latency_ms=row.latency_ms,
+        cost_usd=row.cost_usd,
+        cached=True,
+    )
+    return StoredCall(reply, row.paid_by_id, row.paid_for)
 
 
 class Writer(_DatabaseThread):

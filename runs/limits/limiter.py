@@ -55,8 +55,12 @@ def stop_sharing_in_file(path: str) -> None:
 
 @dataclass(slots=True)
 class Request:
-    """A request that may be sent. Set `tokens` to the tokens that it used."""
+    """A request that may be sent. Set `tokens` to the tokens that it used.
 
+    reserved: tokens that are counted for it from its start until `tokens` are known.
+    """
+
+    estimated: float = 0.0
     reserved: float = 0.0
     tokens: float | None = None
 
@@ -105,7 +109,7 @@ class EndpointLimiter:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     _holder: str = field(default_factory=lambda: f"{platform.node()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}")
-    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    _waiting: deque[tuple[asyncio.Future[None], Request]] = field(default_factory=deque)
     _in_flight: int = 0
     _slots: int = 0
     _target: int = 0
@@ -126,9 +130,8 @@ class EndpointLimiter:
     @asynccontextmanager
     async def request(self, estimated_tokens: float = 0.0) -> AsyncIterator[Request]:
         """Wait until a request may be sent, and hold its slot until the block ends."""
-        await self._acquire()
-        request = Request(reserved=self._mean_tokens or estimated_tokens)
-        self._count_tokens(request.reserved)
+        request = Request(estimated=estimated_tokens)
+        await self._acquire(request)
         try:
             yield request
         finally:
@@ -159,25 +162,26 @@ class EndpointLimiter:
                 await self.shares.renew(self.key, replace(self._report(), held=0, wanted=0))
         await self.shares.aclose()
 
-    async def _acquire(self) -> None:
+    async def _acquire(self, request: Request) -> None:
         self._demand.count(self._in_flight + len(self._waiting) + 1)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._keep_renewing())
         if not self._waiting and self._may_start():
-            self._start()
+            self._start(request)
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self._waiting.append((future, request))
         if len(self._waiting) == 1 and (self._slots < self.limit or self._lacks_rate()):
             self._wake.set()
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
+                self._count_tokens(-request.reserved)
                 self._release()
             else:
                 with suppress(ValueError):
-                    self._waiting.remove(future)
+                    self._waiting.remove((future, request))
             raise
 
     def _may_start(self) -> bool:
@@ -189,16 +193,18 @@ class EndpointLimiter:
             and (not self._paused_until or time.monotonic() >= self._paused_until)
         )
 
-    def _start(self) -> None:
+    def _start(self, request: Request) -> None:
         self._in_flight += 1
         if self.requests_per_minute is not None:
             self._permits -= 1
+        request.reserved = self._mean_tokens or request.estimated
+        self._count_tokens(request.reserved)
 
     def _start_waiting(self) -> None:
         while self._waiting and self._may_start():
-            future = self._waiting.popleft()
+            future, request = self._waiting.popleft()
             if not future.done():
-                self._start()
+                self._start(request)
                 future.set_result(None)
 
     def _release(self) -> None:

@@ -17,7 +17,7 @@ from review.models import Pair
 from review.queue.backlog import next_pair_by_run
 from runs.models import Run
 from runs.selectors import RunNotFound, get_run
-from runs.services import RunActive, delete_run, restore_run
+from runs.services import RunActive, delete_run, restore_run, resume_run
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
 
@@ -97,6 +97,15 @@ def test_the_page_offers_deleting_only_to_those_who_may(run: Run, owner: User) -
     action = f'action="/runs/{run.pk}/delete/"'.encode()
     assert action in client_of(owner).get(f"/runs/{run.pk}/").content
     assert action not in client_of(member()).get(f"/runs/{run.pk}/").content
+
+
+def test_a_run_that_was_deleted_since_it_was_read_is_not_resumed(run: Run) -> None:
+    Run.objects.update(status="cancelled")
+    run.refresh_from_db()
+    delete_run(run=Run.objects.get())
+    with pytest.raises(RunNotFound, match=f"Run {run.pk} is deleted"):
+        resume_run(run=run)
+    assert Run.objects.get().status == "cancelled"
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])

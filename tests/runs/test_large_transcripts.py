@@ -1,5 +1,6 @@
 """Large transcripts lie in files of the storage of archives; whoever reads a row gets the same content as before."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
@@ -187,6 +189,24 @@ def test_storage_that_does_not_respond_is_an_infrastructure_fault(run: Run, monk
         large_response(run)
     assert find_fault(raised.value) is not None
     assert not Response.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_missing_file_of_a_cached_reply_fails_no_other_look_up() -> None:
+    for key in "abc":
+        await ModelCall.objects.acreate(
+            key=key * 64, purpose="answer", model="m", message=LARGE[1], finish_reason="stop"
+        )
+    (name,) = await sync_to_async(file_names)(ModelCall.objects.filter(key="b" * 64))
+    storages["archives"].delete(name)
+    reader = writing.Reader()
+    found = await asyncio.gather(*(reader.cached(key * 64) for key in "abcd"), return_exceptions=True)
+    await reader.close()
+    assert isinstance(found[0], writing.StoredCall)
+    assert isinstance(found[1], ContentUnavailable)
+    assert name in str(found[1])
+    assert isinstance(found[2], writing.StoredCall)
+    assert found[3] is None
 
 
 # ---- deletion --------------------------------------------------------------------------------------------------------

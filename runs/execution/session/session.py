@@ -33,6 +33,7 @@ from runs.execution.shards import (
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import LEASE, RENEW_EVERY_S, LeaseLost, renew_lease
 from runs.limits.budget import Budget
+from runs.missing import count_missing
 from runs.models import ACTIVE, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.queue import should_make_way
@@ -133,7 +134,8 @@ class RunSession:
                         await self._wait_for_others(executor, reader, budget)
                     if executor.stopping or not await restart_budget(self._context, reader, budget):
                         break
-                status, message = self._status_after_evaluation(executor, budget)
+                missing = await reader.run(count_missing, self._run) if budget.exhausted else 0
+                status, message = self._status_after_evaluation(executor, budget, missing)
                 if status == Status.COMPLETED and share.leads:
                     # Results can be shown from now on. Stages such as judging may take much longer.
                     await reader.run(self._store_evaluated_at)
@@ -303,10 +305,11 @@ class RunSession:
             return None
         return self._status_if_stopped, "" if self._status_if_stopped == Status.QUEUED else STORED_IS_KEPT
 
-    def _status_after_evaluation(self, executor: Executor, budget: Budget) -> tuple[Run.Status, str]:
+    def _status_after_evaluation(self, executor: Executor, budget: Budget, missing: int) -> tuple[Run.Status, str]:
+        """Return the status and message before the stages. missing: responses, if the budget is exhausted."""
         if stopped := self._status_if_stopping(executor):
             return stopped
-        if budget.exhausted:
+        if budget.exhausted and missing:
             return Status.STOPPED, budget.reason
         return Status.COMPLETED, ""
 

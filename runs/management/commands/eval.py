@@ -40,7 +40,7 @@ from runs.models import ACTIVE, Run
 from runs.queue import count_workers
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
-from runs.services import config_of, create_run, interrupt_run, resume_run
+from runs.services import RunInProgress, config_of, create_run, interrupt_run, resume_run
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
@@ -180,8 +180,11 @@ class Command(base.Command):
             return run, config
         if owner:
             take_lease(run=run, owner=owner)
+        budget, retry_too_long = options["budget"], options["retry_too_long"]
         try:
-            resume_run(run=run, owner=owner, budget_usd=options["budget"], retry_too_long=options["retry_too_long"])
+            resumed = resume_run(run=run, owner=owner, budget_usd=budget, retry_too_long=retry_too_long)
+            if not resumed and (budget is not None or retry_too_long):
+                raise RunInProgress(run)  # a run that has not ended takes neither of them
         except UserError:
             release_lease(run=run, owner=owner)
             raise

@@ -19,6 +19,7 @@ import sandbox
 from hub import selectors
 from hub.common.leases import is_held
 from hub.models import archive_storage
+from runs import tasks
 from runs.config.resolve import find_environments
 from runs.execution import runner, storage
 from runs.execution.faults import InfrastructureFault, retry_delay, return_after_fault
@@ -297,6 +298,31 @@ def test_run_is_retried_when_the_storage_of_archives_does_not_respond(
     assert run.status == Run.Status.COMPLETED
 
 
+def test_run_is_retried_when_the_storage_of_cached_replies_does_not_respond(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(settings, "LARGE_TRANSCRIPT_BYTES", 1)
+    with endpoint(answer_capital) as server:
+        create_queued_run(folder, server.url)
+        execute_queued_runs()
+        run = create_queued_run(folder, server.url)
+        monkeypatch.setattr(archive_storage(), "_open", unreachable)
+        execute_queued_runs()
+        run.refresh_from_db()
+        assert (run.status, run.faults) == (Run.Status.QUEUED, 1)
+        assert "cannot be read: ConnectionRefusedError" in run.message
+        assert statuses(run) == {}
+        monkeypatch.undo()
+        Run.objects.filter(pk=run.pk).update(ready_at=timezone.now())
+        execute_queued_runs()
+        assert len(server.requests) == len(CAPITALS), "a cached reply was requested again"
+    run.refresh_from_db()
+    assert run.status == Run.Status.COMPLETED
+
+
 def _execute_and_leave_runs(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Execute the queue as a worker that can neither execute a run nor return it to the queue."""
 
@@ -325,6 +351,20 @@ def test_worker_that_had_to_leave_a_run_keeps_its_lease_but_no_lock_file(
     run.refresh_from_db()
     assert run.lease_owner and is_held(run)
     assert set(locks.glob("*")) == before
+
+
+def test_worker_continues_if_the_lease_cannot_be_released(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disconnected(**_: object) -> None:
+        raise OperationalError("the connection is closed")
+
+    with endpoint(answer_capital) as server:
+        runs = [create_queued_run(folder, server.url) for _ in range(2)]
+        monkeypatch.setattr(runner, "release_lease", disconnected)
+        monkeypatch.setattr(tasks, "release_lease", disconnected)
+        execute_queued_runs()
+    for run in runs:
+        run.refresh_from_db()
+        assert run.status == Run.Status.COMPLETED
 
 
 @pytest.mark.parametrize("error", [InfrastructureFault("The sandbox does not work."), SystemExit()])

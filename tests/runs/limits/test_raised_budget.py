@@ -58,6 +58,14 @@ def test_command_continues_the_same_run_with_a_larger_budget(folder: Path) -> No
     assert (change["from"], change["to"], change["by"]) == (SPENT, 1.0, "")
 
 
+def test_run_whose_last_response_spends_the_budget_is_completed(folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits={"budget_usd": 0.00036, "retries": 0}, concurrency=1))
+        assert len(server.requests) == len(CAPITALS)
+    assert run.cost_usd is not None and run.cost_usd >= 0.00036
+    assert (run.status, run.message) == ("completed", "") and all_passed(run)
+
+
 @pytest.mark.parametrize("budget", ["0.00001", "0", "-1", "nan", "inf"])
 def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> None:
     before = stopped.config
@@ -87,6 +95,14 @@ def test_budget_option_needs_a_run_that_has_a_budget(folder: Path, stopped: Run)
     )
     Run.objects.update(config={**stopped.config, "limits": {}})
     assert "has no budget" in run_command("eval", "--resume", stopped.pk, "--budget", "2", code=2)
+
+
+@pytest.mark.parametrize("option", [["--budget", "2"], ["--retry-too-long"]])
+def test_option_of_a_resume_that_a_run_in_progress_cannot_take_is_an_error(stopped: Run, option: list[str]) -> None:
+    Run.objects.update(status="queued")
+    said = run_command("eval", "--resume", stopped.pk, "--enqueue", *option, code=2)
+    assert "The run is already in progress." in said
+    assert Run.objects.get().budget_changes == []
 
 
 def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) -> None:

@@ -340,3 +340,25 @@ async def test_holder_gets_a_share_as_soon_as_redis_answers_again(monkeypatch: p
     async with asyncio.timeout(30), limiter.request():
         pass
     await limiter.aclose()
+
+
+async def test_requests_that_wait_together_do_not_start_beyond_the_tokens_per_minute() -> None:
+    limiter = EndpointLimiter(LocalShares(lambda: 0.0), "key", 16, tokens_per_minute=3000)
+    started: list[int] = []
+
+    async def send(number: int) -> None:
+        async with limiter.request(estimated_tokens=100) as request:
+            started.append(number)
+            await asyncio.sleep(0.3)
+            request.tokens = 100
+
+    sent = [asyncio.create_task(send(number)) for number in range(10)]
+    await asyncio.sleep(0.2)
+    assert started == [0, 1, 2]  # five seconds' worth is 250 tokens
+    sent[3].cancel()  # while it waits
+    await asyncio.sleep(0.3)
+    assert started == [0, 1, 2]  # the clock stands still, so nothing was refilled
+    for task in sent:
+        task.cancel()
+    await asyncio.gather(*sent, return_exceptions=True)
+    await limiter.aclose()
