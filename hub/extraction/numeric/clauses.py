@@ -61,7 +61,7 @@ _OPERATOR = re.compile(
 )
 _VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units
 _SYMBOLIC = re.compile(
-    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)(?![a-z])|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
     rf"|\d(?!x\s(?:as|more|less|faster|slower|larger|bigger|smaller|higher|lower|better|longer|shorter|speed-?up)\b)"
     rf"(?-i:{_VARIABLES})\b(?!\s?\d)"
     r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
@@ -104,7 +104,9 @@ _ASIDE_WITH_ALTERNATIVE = re.compile(
 _ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])")
 # A number beside a variable is part of a formula: n(n+1)/2, x - 5.
 _AFTER_VARIABLE = re.compile(
-    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?$"
+    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?\{?\s?$"
+    r"|\b[a-z]_\{\s?$|\b[fgh]\(\s?$"
+    r"|(?:\\(?:ln|log|lg|exp|sin|cos|tan)|\b(?:ln|log|exp|sin|cos|tan))(?:_\{?\w{0,3}\}?)?\s?[({]{0,2}\s?$"
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
     r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"
 )
@@ -212,7 +214,7 @@ def _depends(text: str) -> bool:
 def _in_formula(text: str, item: Found) -> bool:
     """Return whether the number *item* is an operand beside a variable."""
     return (
-        _AFTER_VARIABLE.search(text[max(item.start - 12, 0) : item.start]) is not None
+        _AFTER_VARIABLE.search(text[max(item.start - 16, 0) : item.start]) is not None
         or _BEFORE_VARIABLE.match(text, item.end) is not None
     )
 

@@ -54,13 +54,13 @@ _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
     r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
-    r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
-    r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,\d{1,2}(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
+    r"|(?P<zero>0,\d{3,}(?!\d|[,.]\d))|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
+    r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,(?:\d{1,2}|\d{4,})(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
     r"|(?P<only>\.\d+)"
     r")"
     r"(?:"
-    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{?[-+]?\d+\}?)"
-    r"|(?:\^|\*\*)\s?\{?(?P<power>-?\d+)\}?"
+    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?(?:\{?[-+]?\d+\}?|\([-+]?\d+\)))"
+    r"|(?:\^|\*\*)\s?(?:\{?(?P<power>-?\d+)\}?|\((?P<bracketed_power>-?\d+)\))"
     r"|\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"
     r"|\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"
     rf"|(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?!{_LETTER}|[°/])"
@@ -338,8 +338,8 @@ def _value(match: re.Match[str]) -> Fraction | None:
     """Return the value of a matched number with its sign; None if it is too large or undefined."""
     if match["european"]:
         digits = re.sub("[. ]", "", match["european"]).replace(",", ".")
-    elif match["comma"]:
-        digits = match["comma"].replace(",", ".")
+    elif comma := match["zero"] or match["comma"]:
+        digits = comma.replace(",", ".")
     else:
         digits = re.sub(r"[,_'’ ]", "", match["whole"] or "0") + (match["part"] or match["only"] or "")
     try:
@@ -354,10 +354,10 @@ def _value(match: re.Match[str]) -> Fraction | None:
 def _powered(value: Fraction, match: re.Match[str]) -> Fraction | None:
     """Return *value* with the exponent or denominator that follows it; None if that is too large."""
     if match["science"]:
-        exponent = _small(re.sub(r"[{}]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
+        exponent = _small(re.sub(r"[{}()]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
         return None if exponent is None else value * Fraction(10) ** exponent
-    if match["power"]:
-        exponent = _small(match["power"])
+    if power := match["power"] or match["bracketed_power"]:
+        exponent = _small(power)
         return None if exponent is None or value.numerator > 10**6 else value**exponent
     if match["below"]:
         return value / Fraction(Decimal(match["below"][:MAX_DIGITS]))
