@@ -79,7 +79,13 @@ _DASHES = str.maketrans({"−": "-", "‑": "-", "⁄": "/"})
 _CURRENCY_NAME = re.compile(
     r"\b(?:US|CA|AU|NZ|HK|R|A|C)?(?=\$\s?\d)|\b(?:Rs\.?|INR|USD|EUR|GBP|JPY|CHF|CAD|AUD)[ ]?(?=[-\d])"
 )
-_NEGATIVE = re.compile(r"(?<![\d)%] )(?<![\w)%])(?:negative|minus)\s+(?=[$€£]?[\d.])", re.IGNORECASE)
+# "negative 5", "La réponse est moins 5" (not "au moins 5", at least 5), "负5" (not the losses in "胜2负5").
+_NEGATIVE = re.compile(
+    r"(?<![\d)%] )(?<![\w)%])(?:negative|minus|минус)\s+(?=[$€£]?[\d.])"
+    r"|(?:^\W{0,3}|(?<=[:=] )|(?<=\best )|(?<=\bes )|(?<=è )|(?<=é )|(?<=\bde ))(?:moins|menos|meno)\s(?=[$€£]?[\d.])"
+    r"|(?<![\d胜勝])[负負](?=\d)",
+    re.IGNORECASE,
+)
 _MIXED = re.compile(r"(?<=\d) and (?=(?:an? )?\d{1,3}/\d)(?:an? )?", re.IGNORECASE)
 # "13 degrees below zero" is -13, also in other languages.
 _DEGREES = (
@@ -88,6 +94,8 @@ _DEGREES = (
 )
 _JOINED_UNITS = re.compile(r"(?<=\d)(h|m|min)(?=\d{1,2}\s?[ms])", re.IGNORECASE)  # "1h30m"
 _SPACED_SIGN = re.compile(r"(=\s?)-\s(?=[\d.$])")  # "x = - 5"
+# The sign of a number, and not a difference, before a space: "− 5", "Answer: − 5", "is − 5".
+_SPACED_MINUS = re.compile(r"(?<![\w)\]}%°$*])(?<![\w)\]}%°$*]\s)(?<!\s\s)−\s(?=[\d.])|(?<=\bis )−\s(?=[\d.])")
 _BELOW_ZERO = re.compile(
     rf"(?<![-\w.,])(\d+(?:[.,]\d+)?)(?={_DEGREES}\s(?:below\s(?:zero|0)|unter\s(?:null|0)|bajo\scero|sous\széro"
     r"|sotto\s(?:lo\s)?zero|abaixo\sde\szero|onder\snul|under\s(?:noll|nul|null)|poniżej\szera|ниже\sнуля)(?!\w))"
@@ -269,6 +277,7 @@ def _ratio(text: str, first: Found, second: Found) -> int | None:
 def plain(text: str) -> str:
     """Return *text* with TeX and typographic characters as plain characters."""
     if not text.isascii():
+        text = _SPACED_MINUS.sub("−", text)
         text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
         text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
         text = unicodedata.normalize("NFKC", text).translate(_DASHES)
