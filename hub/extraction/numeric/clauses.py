@@ -30,12 +30,14 @@ _AGAIN = (
     r"|oder|und|ou|et|o|y|или|и)"
 )
 _CONNECTOR = (
-    r"(?:[,;/&|–—~±-]|\\pm|\.\.\.?|…|\?|或|和|到"
-    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до)\b)"
+    r"(?:[,;/&|–—~〜±-]|\\pm|\.\.\.?|…|\?|或者?|和|到|至|または|もしくは|あるいは|또는|혹은"
+    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до|або|eller|til|tot|lub|albo|nebo|až"
+    r"|vagy|tai|sau|veya|atau|sampai|hoặc|đến|ή|أو|إلى)\b)"
 )
 LINK = re.compile(
     rf"{_MARKUP}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_MARKUP}{{0,4}}){{0,3}}?{_CONNECTOR}"
-    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}",
+    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}"
+    r"|\s?(?:か|から|、)\s?",  # after a word these may join clauses
     re.IGNORECASE,
 )
 LONGEST_LINK = 60

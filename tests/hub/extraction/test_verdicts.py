@@ -287,6 +287,19 @@ def test_numbers_in_refusals_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
 
 
+@pytest.mark.parametrize(
+    "joined",
+    ["または", "か", "、", "〜", "から", "或者", "至", "또는", " eller ", " lub ", " nebo ", " veya ", " atau ", " أو ", " ή "],
+)
+def test_alternatives_and_ranges_in_further_languages_give_no_single_number(joined: str) -> None:
+    assert read_number(f"41{joined}42").several
+    assert read_number(f"答案: 41{joined}42").several
+
+
+def test_clauses_in_japanese_are_no_alternatives() -> None:
+    assert read_number("りんごが5個なので、合計500円です。").quantity == Quantity(Fraction(500))
+
+
 @pytest.mark.parametrize("text", ["It is not 42.", "The answer isn't 42.", "It may be 5 or 6."])
 def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
