@@ -42,7 +42,8 @@ _FOREIGN_WORDS = (
 )
 _CJK_WORDS = ("正确答案", "答案", "正确选项", "正解", "答え", "解答", "정답", "답")
 _WORDS = ("answer", "choice", "option", *_FOREIGN_WORDS, *_CJK_WORDS)
-_FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ]\w{{1,14}}){{0,3}}?"
+_NOT = r"(?:no|non|não|nicht|niet|inte|ikke|не)\b"
+_FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ](?!{_NOT})\w{{1,14}}){{0,3}}?"
 _CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
 _SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
 _IS = (

@@ -95,9 +95,12 @@ _ALSO_AFTER = re.compile(
     re.IGNORECASE,
 )
 _TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]")
+# Numbers that a text denies: "41, not 42", "41, nicht 42", "42ではなく41".
 _DENIED = re.compile(
-    r"\b(?:not|rather than|instead of|isn['’]t|and not|never)\s(?:just |only "
-    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?",
+    r"(?:\b(?:not|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не|no (?:es|son)"
+    r"|non (?:è|sono)|não (?:é|são)|(?:est|sont|et) pas)\s|,\spas\s|不是\s?)(?:just |only "
+    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?"
+    r"|(?<![\d.,])\d[\d,.]*\s?(?:[^\W\d]\s?)?(?:(?:では|じゃ)(?:な|あり)|[가이] 아니|이 아닙|가 아닙)",
     re.IGNORECASE,
 )
 _ASIDE_WITH_ALTERNATIVE = re.compile(

@@ -40,6 +40,14 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("La respuesta es 3,0625.", 3.0625),
         ("5 × 10^(-1)", 0.5),
         ("Answer: 2^(3)", 8),
+        ("Es sind 41, nicht 42.", 41),
+        ("La réponse est 41, pas 42.", 41),
+        ("Ce sont 41, et non 42.", 41),
+        ("是41，不是42。", 41),
+        ("答えは42ではなく41です。", 41),
+        ("정답은 42가 아니라 41입니다.", 41),
+        ("It is 41 as opposed to 42.", 41),
+        ("Hij is pas 42.", 42),
         ("Answer: − 5", -5),
         ("The answer is − 5.", -5),
         ("− 5 °C", -5),
@@ -212,6 +220,11 @@ def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
     "text",
     [
         "The answer is less than 42.",
+        "Die Antwort ist weniger als 42.",
+        "La réponse est moins de 42.",
+        "más de 42",
+        "больше 42",
+        "少于42",
         "It must be more than $42.",
         "The answer is >42",
         "Answer: >42",
@@ -300,7 +313,19 @@ def test_clauses_in_japanese_are_no_alternatives() -> None:
     assert read_number("りんごが5個なので、合計500円です。").quantity == Quantity(Fraction(500))
 
 
-@pytest.mark.parametrize("text", ["It is not 42.", "The answer isn't 42.", "It may be 5 or 6."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is not 42.",
+        "The answer isn't 42.",
+        "It may be 5 or 6.",
+        "Die Antwort ist nicht 42.",
+        "La réponse n'est pas 42.",
+        "La respuesta no es 42.",
+        "答案不是42。",
+        "答えは42ではありません。",
+    ],
+)
 def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
 
