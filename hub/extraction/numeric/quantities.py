@@ -172,6 +172,8 @@ _AS_FACTORIAL = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,19})(\s?\(\s?=?\s?|\s?=\s?|,?\s(?:which is|or)\s)([3-9]|1\d|20)!"
     r"(?!\s?[-+*/×·÷^=!(\d])"
 )
+# "x ≡ 2 mod 5", "2 \\pmod{5}": a smaller number is its own remainder.
+_MODULUS = re.compile(r"(?<![\w.,])(\d{1,9})\$?\s?(?:\\p?mod|\(?mod(?:ulo)?)\s?\{?\$?(\d{1,9})(?![\w.]\d)[)}]?")
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 
@@ -288,6 +290,8 @@ def plain(text: str) -> str:
         text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
     text = _ANGLE.sub(_in_degrees, text)
+    if "mod" in text:
+        text = _MODULUS.sub(lambda match: match[1] if int(match[1]) < int(match[2]) else match[0], text)
     if "!" in text:
         text = _AS_FACTORIAL.sub(_without_factorial, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
