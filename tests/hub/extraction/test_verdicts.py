@@ -445,6 +445,42 @@ def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str
     assert choice(text, FOUR, choices) == label
 
 
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("None of the options A, B, C, D is right.", []),
+        ("None of A, B and C is correct.", []),
+        ("Neither A nor C is right.", []),
+        ("A is the only wrong one.", []),
+        ("A is the only option that is false.", []),
+        ("All of these except Paris.", CITIES),
+        ("Anything but Paris", CITIES),
+    ],
+)
+def test_option_that_is_left_out_or_wrong_is_not_chosen(text: str, choices: list[str]) -> None:
+    assert choice(text, FOUR, choices) is None
+
+
+def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
+    assert choice("2.5", ["1", "2", "3"]) is None
+    assert choice("Answer: 2.5", ["1", "2", "3"]) is None
+    assert choice("2. It is right.", ["1", "2", "3"]) == "2"
+    assert choice("1,2", ["1", "2", "3"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("No, it isn't.", "no"),
+        ("No. Yes would be wrong.", "no"),
+        ("**Yes** — there is no other way.", "yes"),
+        ("Yes or no", None),
+    ],
+)
+def test_label_that_is_a_word_is_read_as_an_option(text: str, label: str | None) -> None:
+    assert choice(text, ["yes", "no"]) == label
+
+
 WRITERS = ["Hemingway", "F. Scott Fitzgerald", "Steinbeck", "Faulkner", "Joyce", "Woolf"]
 BACTERIA = ["B. subtilis", "E. coli", "C. difficile", "S. aureus", "P. putida"]
 
