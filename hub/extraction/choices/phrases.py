@@ -4,7 +4,7 @@ import re
 
 # A label that is also a word ("A", "I") counts before other words only if one of these follows.
 AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the|but\s(?:[iI]|it|not)"
-_NO_FLAW = r"(?!\s(?:\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impossible)\b)"
+_NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impossible)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
     r"(?:correct|right|best|true|answer|choice|pick|one|left"
@@ -21,7 +21,9 @@ NOT_SO = re.compile(
     r"|give|leave)",
     re.IGNORECASE,
 )
-CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|(?<!\banything )(?<!\beverything )(?<!\ball )\bbut\b|\brather\b", re.IGNORECASE)
+CLAUSE = re.compile(
+    r"(?<=[,;!?])\s|(?<=\.)\s|(?<!\banything )(?<!\beverything )(?<!\ball )\bbut\b|\brather\b", re.IGNORECASE
+)
 CHOSEN = (
     r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
     r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"

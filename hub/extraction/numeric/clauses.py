@@ -58,7 +58,8 @@ _EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\
 _IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
 _ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)\s{0,3}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
 _OPERATOR = re.compile(
-    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div|p?mod)\b|\b(?:mod|modulo|plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
+    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div|[pb]?mod)\b"
+    r"|\b(?:mod|modulo|plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
     re.IGNORECASE,
 )
 _VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units

@@ -24,7 +24,9 @@ from hub.extraction.statements import statements
 _LONGEST_PARAGRAPH = 8000
 _LIST_NUMBER = re.compile(r"[ \t]*(?:\*\*)?(\d{1,2})[.)](?=[ \t*])")
 # The number of a source after a number or a sentence: "42 [1]", "It is 42.[2]"; and the source itself: "[2] A report".
-_REFERENCE = re.compile(r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE)
+_REFERENCE = re.compile(
+    r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
+)
 _SHORT = 200  # characters up to which an unmarked text may give its number in words
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MODAL = re.compile(

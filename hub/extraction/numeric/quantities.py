@@ -173,7 +173,7 @@ _AS_FACTORIAL = re.compile(
     r"(?!\s?[-+*/×·÷^=!(\d])"
 )
 # "x ≡ 2 mod 5", "2 \\pmod{5}": a smaller number is its own remainder.
-_MODULUS = re.compile(r"(?<![\w.,])(\d{1,9})\$?\s?(?:\\p?mod|\(?mod(?:ulo)?)\s?\{?\$?(\d{1,9})(?![\w.]\d)[)}]?")
+_MODULUS = re.compile(r"(?<![\w.,])(\d{1,9})\$?\s?(?:\\[pb]?mod|\(?mod(?:ulo)?)\s?\{?\$?(\d{1,9})(?![\w.]\d)[)}]?")
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 

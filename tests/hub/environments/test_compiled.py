@@ -74,7 +74,9 @@ def test_options_that_are_nested_too_deeply_are_an_error_of_the_case():
     nested: object = 1
     for _ in range(400):
         nested = [nested]
-    scoring = {"rules": [{"type": "python_tests", "entry_point": "f", "tests": [{"args": [1], "expect": "{{ target }}"}]}]}
+    scoring = {
+        "rules": [{"type": "python_tests", "entry_point": "f", "tests": [{"args": [1], "expect": "{{ target }}"}]}]
+    }
     with pytest.raises(CaseError) as caught:
         compiled(scoring=scoring).scoring_digest(case(target=nested))
     assert caught.value.where == "scoring.rules[0]"

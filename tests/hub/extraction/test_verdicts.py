@@ -48,6 +48,7 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("The total is 42.[2][3]\n\n[2] Annual report\n[3] Press release", 42),
         (r"x \equiv 2 \pmod{5}", 2),
         ("x ≡ 2 mod 5", 2),
+        (r"The result is $2 \bmod 5$.", 2),
         ("17 mod 5 = 2", 2),
         ("Es sind 41, nicht 42.", 41),
         ("La réponse est 41, pas 42.", 41),
@@ -311,7 +312,23 @@ def test_numbers_in_refusals_are_not_answers(text: str) -> None:
 
 @pytest.mark.parametrize(
     "joined",
-    ["または", "か", "、", "〜", "から", "或者", "至", "또는", " eller ", " lub ", " nebo ", " veya ", " atau ", " أو ", " ή "],
+    [
+        "または",
+        "か",
+        "、",
+        "〜",
+        "から",
+        "或者",
+        "至",
+        "또는",
+        " eller ",
+        " lub ",
+        " nebo ",
+        " veya ",
+        " atau ",
+        " أو ",
+        " ή ",
+    ],
 )
 def test_alternatives_and_ranges_in_further_languages_give_no_single_number(joined: str) -> None:
     assert read_number(f"41{joined}42").several
@@ -459,6 +476,10 @@ def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str
 )
 def test_option_that_is_left_out_or_wrong_is_not_chosen(text: str, choices: list[str]) -> None:
     assert choice(text, FOUR, choices) is None
+
+
+def test_only_option_that_is_not_wrong_is_chosen() -> None:
+    assert choice("B is the only one that is not wrong.", FOUR) == "B"
 
 
 def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
