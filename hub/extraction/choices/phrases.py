@@ -43,7 +43,8 @@ OPTION = (
 )
 # Before a label: "the answer is not B", "I don't think it's B", "do not choose B"
 DENIED_LABEL = re.compile(
-    r"(?:\bnot|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
+    r"(?:\b(?:not|nicht|niet|inte|ikke|не|no\s+es(?:\s+la)?|est\s+pas(?:\s+la)?|non\s+è(?:\s+la)?|não\s+é(?:\s+a)?)"
+    r"|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
     r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:choose|pick|select|go\s+with|opt\s+for|recommend|say)(?:\s+the)?"
     rf"(?:\s+{OPTION})?)\s+[(\[*_\"']{{0,4}}$",
     re.IGNORECASE,

@@ -56,7 +56,7 @@ _EXPLANATION = re.compile(
 )
 _EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\b", re.IGNORECASE)
 _IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
-_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)\s{0,3}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)(?:[\s}]|\\quad\b){0,4}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
 _OPERATOR = re.compile(
     r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div|[pb]?mod)\b"
     r"|\b(?:mod|modulo|plus|minus|times|divided by|multiplied by|mal|por)\b|\^",

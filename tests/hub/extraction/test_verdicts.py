@@ -345,6 +345,8 @@ def test_clauses_in_japanese_are_no_alternatives() -> None:
         "It is not 42.",
         "The answer isn't 42.",
         "It may be 5 or 6.",
+        r"\boxed{x=5 \text{ or } x=6}",
+        r"\boxed{x=5 \quad\text{or}\quad x=6}",
         "Die Antwort ist nicht 42.",
         "La réponse n'est pas 42.",
         "La respuesta no es 42.",
@@ -472,6 +474,9 @@ def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str
         ("A is the only option that is false.", []),
         ("All of these except Paris.", CITIES),
         ("Anything but Paris", CITIES),
+        ("La respuesta no es B.", []),
+        ("Die Antwort ist nicht B.", []),
+        ("La réponse n'est pas la B.", []),
     ],
 )
 def test_option_that_is_left_out_or_wrong_is_not_chosen(text: str, choices: list[str]) -> None:
