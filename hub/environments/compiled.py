@@ -147,7 +147,7 @@ class CompiledEnvironment:
         return digests.digest(
             {
                 "harness": self.harness.type,
-                "options": self.harness_options(case).model_dump(mode="json"),
+                "options": _as_json(self.harness_options(case), "harness"),
                 "files": case.files,
                 "code": self._hashes(code),
                 "case": case.to_json() if code else None,  # the code of a harness may read any column
@@ -168,7 +168,7 @@ class CompiledEnvironment:
                     "name": spec.name,
                     "weight": spec.weight,
                     "required": spec.required,
-                    "options": item.options.model_dump(mode="json"),
+                    "options": _as_json(item.options, item.rule.where),
                     "code": self._hashes(code),
                 }
             )
@@ -181,6 +181,15 @@ class CompiledEnvironment:
         named = set(paths)
         selected = [path for path in self.files if is_code(path, named)]
         return {path: hashlib.sha256(self.files[path]).hexdigest() for path in selected}
+
+
+def _as_json(options: BaseModel, where: str) -> JSON:
+    """Return *options* as JSON. Raises CaseError, for example if lists are nested too deeply."""
+    try:
+        values: JSON = options.model_dump(mode="json")
+    except ValueError as error:
+        raise CaseError(where, f"the options cannot be written as JSON: {error}") from None
+    return values
 
 
 def is_code(path: str, named: Collection[str]) -> bool:

@@ -42,7 +42,8 @@ _FOREIGN_WORDS = (
 )
 _CJK_WORDS = ("正确答案", "答案", "正确选项", "正解", "答え", "解答", "정답", "답")
 _WORDS = ("answer", "choice", "option", *_FOREIGN_WORDS, *_CJK_WORDS)
-_FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ]\w{{1,14}}){{0,3}}?"
+_NOT = r"(?:no|non|não|nicht|niet|inte|ikke|не)\b"
+_FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ](?!{_NOT})\w{{1,14}}){{0,3}}?"
 _CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
 _SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
 _IS = (
@@ -150,10 +151,26 @@ def final_answer(text: str) -> str | None:
     The strongest mark decides; of equal marks, the last. If the text corrects itself ("Wait, …") and states an answer
     after that, earlier statements do not count.
     """
-    found = next(
-        (strip_markup(s.text) for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None
-    )
-    return _COPULA.sub("", found) if found else found
+    found = _decisive(text)
+    return _COPULA.sub("", strip_markup(found.text)) if found else None
+
+
+_OR = re.compile(r"[\s$*_.,]{0,9}(?:or|oder|ou|或|или)[\s$*_]{0,9}", re.IGNORECASE)
+
+
+def _decisive(text: str) -> Statement | None:
+    """Return the statement that decides, with one before it that it offers an alternative to.
+
+    So \\boxed{41} or \\boxed{42} states "41 or 42".
+    """
+    stated = [s for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)]
+    if not stated:
+        return None
+    found, source = stated[0], answer_text(text)
+    before = next((s for s in stated if _OR.fullmatch(source, s.end, found.start)), None)
+    if before is None or strip_markup(before.text) == strip_markup(found.text):
+        return found
+    return Statement(found.mark, before.start, found.end, f"{before.text} or {found.text}")
 
 
 _MARKS_BEFORE = re.compile(r"(?:(?<!#)#{1,6}[ \t]+)?[*_`#>]*$")  # also the sign of a comment: "Answer: # comment"
@@ -166,7 +183,7 @@ def final_answer_as_written(text: str) -> str:
     Without a marked answer, that is the whole text. Backticks and a final full stop are removed.
     """
     source = answer_text(text)
-    found = next((s for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None)
+    found = _decisive(text)
     if found and found.mark == Marker.FORMAT:
         source = found.text
     elif found:

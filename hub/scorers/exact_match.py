@@ -96,7 +96,7 @@ def _without_marks(answer: str, *, in_formula: bool) -> str:
 
     In a formula, the backslashes of signs, negative spaces and the size of fractions are left out, too.
     """
-    text = strip_markup(without_emphasis(answer))
+    text = re.sub(r"\\(?=\$\d)", "", strip_markup(without_emphasis(answer)))  # \$5 in Markdown
     if in_formula:
         text = re.sub(r"\\!|\\(?=[{}%$&# ])", "", re.sub(r"\\[dt]frac(?![a-z])", r"\\frac", text))
     return re.sub(r"(?<=[^\W\d_]{2})!$", "", text)

@@ -26,6 +26,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
+    if not choices and all(len(label) > 1 and label.isalpha() for label in labels):
+        choices = labels  # words such as yes and no
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = ChoiceReader(labels, [initials.join(option) for option in choices])

@@ -31,6 +31,11 @@ _MOST_STATEMENTS = 20  # number of statements that are tried
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
 
+def _pattern(label: str) -> str:
+    """Return the pattern of a label. One that ends in a digit is not found within a number: 2 in "2.5"."""
+    return re.escape(label) + (r"(?![.,]?\d)" if label[-1:].isdigit() else "")
+
+
 class ChoiceReader:
     """Reader of the labels and options of one question in a text."""
 
@@ -38,7 +43,7 @@ class ChoiceReader:
         self._labels = list(labels)
         self._by_fold = {label.casefold(): label for label in labels}
         self.options = OptionReader(labels, choices)
-        self._any = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+        self._any = "|".join(map(_pattern, sorted(labels, key=len, reverse=True)))
         self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__)"
         emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{self._any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
         self._anywhere = rf"{emphasised}|\((?P<round>{self._any})\)"
@@ -64,6 +69,11 @@ class ChoiceReader:
             rf"(?i:\b(?:not|neither|nor|rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)"
             rf"|isn['’]t|can['’]t be|"
             rf"cannot be)\s+(?:{OPTION}\s+)?){several}",
+        )
+        # Before the last label in "none of A, B and C is right", "neither A nor C is right"
+        self._none_of = (
+            rf"(?i:\b(?:none\s+of|neither))\s+(?i:(?:the\s+)?(?:{OPTION}\s+)?)"
+            rf"(?:{one}(?:\s*,\s*|\s+)(?:(?:and|or|nor)\s+)?){{1,30}}[(\[*_\"']{{0,4}}$"
         )
         # "B; A is too small": a clause about another label that does not call it an answer, too
         self._other_clause = (
@@ -238,6 +248,7 @@ class ChoiceReader:
         found = [match for pattern in patterns for match in re.finditer(pattern, text, re.MULTILINE)]
         found = [match for match in found if not NOT_SO.search(text[max(match.start() - 24, 0) : match.start("label")])]
         found = [match for match in found if not DENIED_LABEL.search(text[: match.start("label")][-40:])]
+        found = [match for match in found if not re.search(self._none_of, text[: match.start("label")][-80:])]
         found = [match for match in found if not is_counterfactual(text, match)]
         if not found:
             return None

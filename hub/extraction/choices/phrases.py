@@ -4,13 +4,15 @@ import re
 
 # A label that is also a word ("A", "I") counts before other words only if one of these follows.
 AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the|but\s(?:[iI]|it|not)"
+_NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impossible)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
-    r"(?:correct|right|best|true|answer|choice|pick|one|left|only)"
-    r"|fits|applies|matches|remains|(?:is\s+)?the\s+only"
+    r"(?:correct|right|best|true|answer|choice|pick|one|left"
+    rf"|only{_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|is\s+the\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
 )
-DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
+_ALL_BUT = r"(?:anything|everything|any|all)(?: \w+)? but"
+DENIAL = re.compile(rf"\b(?:not|neither|nor|none|never|except|{_ALL_BUT})\b|n['’]t\b", re.IGNORECASE)
 REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
 # "Nothing fits A", "that doesn't make it B"
 NOT_SO = re.compile(
@@ -19,7 +21,9 @@ NOT_SO = re.compile(
     r"|give|leave)",
     re.IGNORECASE,
 )
-CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
+CLAUSE = re.compile(
+    r"(?<=[,;!?])\s|(?<=\.)\s|(?<!\banything )(?<!\beverything )(?<!\ball )\bbut\b|\brather\b", re.IGNORECASE
+)
 CHOSEN = (
     r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
     r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
@@ -39,7 +43,8 @@ OPTION = (
 )
 # Before a label: "the answer is not B", "I don't think it's B", "do not choose B"
 DENIED_LABEL = re.compile(
-    r"(?:\bnot|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
+    r"(?:\b(?:not|nicht|niet|inte|ikke|не|no\s+es(?:\s+la)?|est\s+pas(?:\s+la)?|non\s+è(?:\s+la)?|não\s+é(?:\s+a)?)"
+    r"|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
     r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:choose|pick|select|go\s+with|opt\s+for|recommend|say)(?:\s+the)?"
     rf"(?:\s+{OPTION})?)\s+[(\[*_\"']{{0,4}}$",
     re.IGNORECASE,

@@ -30,12 +30,14 @@ _AGAIN = (
     r"|oder|und|ou|et|o|y|или|и)"
 )
 _CONNECTOR = (
-    r"(?:[,;/&|–—~±-]|\\pm|\.\.\.?|…|\?|或|和|到"
-    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до)\b)"
+    r"(?:[,;/&|–—~〜±-]|\\pm|\.\.\.?|…|\?|或者?|和|到|至|または|もしくは|あるいは|또는|혹은"
+    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до|або|eller|til|tot|lub|albo|nebo|až"
+    r"|vagy|tai|sau|veya|atau|sampai|hoặc|đến|ή|أو|إلى)\b)"
 )
 LINK = re.compile(
     rf"{_MARKUP}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_MARKUP}{{0,4}}){{0,3}}?{_CONNECTOR}"
-    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}",
+    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}"
+    r"|\s?(?:か|から|、)\s?",  # after a word these may join clauses
     re.IGNORECASE,
 )
 LONGEST_LINK = 60
@@ -54,14 +56,15 @@ _EXPLANATION = re.compile(
 )
 _EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\b", re.IGNORECASE)
 _IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
-_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)\s{0,3}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)(?:[\s}]|\\quad\b){0,4}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
 _OPERATOR = re.compile(
-    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div)\b|\b(?:plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
+    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div|[pb]?mod)\b"
+    r"|\b(?:mod|modulo|plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
     re.IGNORECASE,
 )
 _VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units
 _SYMBOLIC = re.compile(
-    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)(?![a-z])|√|π|\bpi\b|\dpi\b|\bsqrt\b|\\binom"
     rf"|\d(?!x\s(?:as|more|less|faster|slower|larger|bigger|smaller|higher|lower|better|longer|shorter|speed-?up)\b)"
     rf"(?-i:{_VARIABLES})\b(?!\s?\d)"
     r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
@@ -93,9 +96,12 @@ _ALSO_AFTER = re.compile(
     re.IGNORECASE,
 )
 _TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]")
+# Numbers that a text denies: "41, not 42", "41, nicht 42", "42ではなく41".
 _DENIED = re.compile(
-    r"\b(?:not|rather than|instead of|isn['’]t|and not|never)\s(?:just |only "
-    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?",
+    r"(?:\b(?:not|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не|no (?:es|son)"
+    r"|non (?:è|sono)|não (?:é|são)|(?:est|sont|et) pas)\s|,\spas\s|不是\s?)(?:just |only "
+    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?"
+    r"|(?<![\d.,])\d[\d,.]*\s?(?:[^\W\d]\s?)?(?:(?:では|じゃ)(?:な|あり)|[가이] 아니|이 아닙|가 아닙)",
     re.IGNORECASE,
 )
 _ASIDE_WITH_ALTERNATIVE = re.compile(
@@ -104,7 +110,9 @@ _ASIDE_WITH_ALTERNATIVE = re.compile(
 _ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])")
 # A number beside a variable is part of a formula: n(n+1)/2, x - 5.
 _AFTER_VARIABLE = re.compile(
-    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?$"
+    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?\{?\s?$"
+    r"|\b[a-z]_\{\s?$|\b[fgh]\(\s?$"
+    r"|(?:\\(?:ln|log|lg|exp|sin|cos|tan)|\b(?:ln|log|exp|sin|cos|tan))(?:_\{?\w{0,3}\}?)?\s?[({]{0,2}\s?$"
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
     r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"
 )
@@ -212,7 +220,7 @@ def _depends(text: str) -> bool:
 def _in_formula(text: str, item: Found) -> bool:
     """Return whether the number *item* is an operand beside a variable."""
     return (
-        _AFTER_VARIABLE.search(text[max(item.start - 12, 0) : item.start]) is not None
+        _AFTER_VARIABLE.search(text[max(item.start - 16, 0) : item.start]) is not None
         or _BEFORE_VARIABLE.match(text, item.end) is not None
     )
 

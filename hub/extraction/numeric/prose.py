@@ -22,6 +22,11 @@ from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_
 from hub.extraction.statements import statements
 
 _LONGEST_PARAGRAPH = 8000
+_LIST_NUMBER = re.compile(r"[ \t]*(?:\*\*)?(\d{1,2})[.)](?=[ \t*])")
+# The number of a source after a number or a sentence: "42 [1]", "It is 42.[2]"; and the source itself: "[2] A report".
+_REFERENCE = re.compile(
+    r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
+)
 _SHORT = 200  # characters up to which an unmarked text may give its number in words
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MODAL = re.compile(
@@ -86,7 +91,7 @@ def read_prose(text: str) -> NumberReading:
     if bold is not None:
         return bold
     tried = 0
-    lines = text.split("\n")
+    lines = _without_list_numbers(_REFERENCE.sub("", text).split("\n"))
     for line in map(lines.__getitem__, _reading_order(lines)):
         if any(character.isdigit() for character in line):
             sentences = SENTENCE_END.split(line)
@@ -105,6 +110,16 @@ def read_prose(text: str) -> NumberReading:
     if len(text) <= _SHORT and not _REJECTED.search(text):
         return make_reading(statement_value(text), text)
     return NumberReading(None)
+
+
+def _without_list_numbers(lines: Sequence[str]) -> list[str]:
+    """Return *lines* without the numbers of lists: the "2." of a line, if another one begins with "1."."""
+    numbered = [_LIST_NUMBER.match(line) for line in lines]
+    present = {int(match[1]) for match in numbered if match}
+    return [
+        line[match.end() :] if match and {int(match[1]) - 1, int(match[1]) + 1} & present else line
+        for line, match in zip(lines, numbered, strict=True)
+    ]
 
 
 def _reading_order(texts: Sequence[str]) -> list[int]:

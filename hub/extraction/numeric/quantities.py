@@ -54,13 +54,13 @@ _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
     r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
-    r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
-    r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,\d{1,2}(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
+    r"|(?P<zero>0,\d{3,}(?!\d|[,.]\d))|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
+    r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,(?:\d{1,2}|\d{4,})(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
     r"|(?P<only>\.\d+)"
     r")"
     r"(?:"
-    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{?[-+]?\d+\}?)"
-    r"|(?:\^|\*\*)\s?\{?(?P<power>-?\d+)\}?"
+    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?(?:\{?[-+]?\d+\}?|\([-+]?\d+\)))"
+    r"|(?:\^|\*\*)\s?(?:\{?(?P<power>-?\d+)\}?|\((?P<bracketed_power>-?\d+)\))"
     r"|\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"
     r"|\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"
     rf"|(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?!{_LETTER}|[°/])"
@@ -79,7 +79,13 @@ _DASHES = str.maketrans({"−": "-", "‑": "-", "⁄": "/"})
 _CURRENCY_NAME = re.compile(
     r"\b(?:US|CA|AU|NZ|HK|R|A|C)?(?=\$\s?\d)|\b(?:Rs\.?|INR|USD|EUR|GBP|JPY|CHF|CAD|AUD)[ ]?(?=[-\d])"
 )
-_NEGATIVE = re.compile(r"(?<![\d)%] )(?<![\w)%])(?:negative|minus)\s+(?=[$€£]?[\d.])", re.IGNORECASE)
+# "negative 5", "La réponse est moins 5" (not "au moins 5", at least 5), "负5" (not the losses in "胜2负5").
+_NEGATIVE = re.compile(
+    r"(?<![\d)%] )(?<![\w)%])(?:negative|minus|минус)\s+(?=[$€£]?[\d.])"
+    r"|(?:^\W{0,3}|(?<=[:=] )|(?<=\best )|(?<=\bes )|(?<=è )|(?<=é )|(?<=\bde ))(?:moins|menos|meno)\s(?=[$€£]?[\d.])"
+    r"|(?<![\d胜勝])[负負](?=\d)",
+    re.IGNORECASE,
+)
 _MIXED = re.compile(r"(?<=\d) and (?=(?:an? )?\d{1,3}/\d)(?:an? )?", re.IGNORECASE)
 # "13 degrees below zero" is -13, also in other languages.
 _DEGREES = (
@@ -88,6 +94,8 @@ _DEGREES = (
 )
 _JOINED_UNITS = re.compile(r"(?<=\d)(h|m|min)(?=\d{1,2}\s?[ms])", re.IGNORECASE)  # "1h30m"
 _SPACED_SIGN = re.compile(r"(=\s?)-\s(?=[\d.$])")  # "x = - 5"
+# The sign of a number, and not a difference, before a space: "− 5", "Answer: − 5", "is − 5".
+_SPACED_MINUS = re.compile(r"(?<![\w)\]}%°$*])(?<![\w)\]}%°$*]\s)(?<!\s\s)−\s(?=[\d.])|(?<=\bis )−\s(?=[\d.])")
 _BELOW_ZERO = re.compile(
     rf"(?<![-\w.,])(\d+(?:[.,]\d+)?)(?={_DEGREES}\s(?:below\s(?:zero|0)|unter\s(?:null|0)|bajo\scero|sous\széro"
     r"|sotto\s(?:lo\s)?zero|abaixo\sde\szero|onder\snul|under\s(?:noll|nul|null)|poniżej\szera|ниже\sнуля)(?!\w))"
@@ -164,6 +172,8 @@ _AS_FACTORIAL = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d{1,19})(\s?\(\s?=?\s?|\s?=\s?|,?\s(?:which is|or)\s)([3-9]|1\d|20)!"
     r"(?!\s?[-+*/×·÷^=!(\d])"
 )
+# "x ≡ 2 mod 5", "2 \\pmod{5}": a smaller number is its own remainder.
+_MODULUS = re.compile(r"(?<![\w.,])(\d{1,9})\$?\s?(?:\\[pb]?mod|\(?mod(?:ulo)?)\s?\{?\$?(\d{1,9})(?![\w.]\d)[)}]?")
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 
@@ -269,6 +279,7 @@ def _ratio(text: str, first: Found, second: Found) -> int | None:
 def plain(text: str) -> str:
     """Return *text* with TeX and typographic characters as plain characters."""
     if not text.isascii():
+        text = _SPACED_MINUS.sub("−", text)
         text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
         text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
         text = unicodedata.normalize("NFKC", text).translate(_DASHES)
@@ -279,6 +290,8 @@ def plain(text: str) -> str:
         text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
     text = _ANGLE.sub(_in_degrees, text)
+    if "mod" in text:
+        text = _MODULUS.sub(lambda match: match[1] if int(match[1]) < int(match[2]) else match[0], text)
     if "!" in text:
         text = _AS_FACTORIAL.sub(_without_factorial, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
@@ -338,8 +351,8 @@ def _value(match: re.Match[str]) -> Fraction | None:
     """Return the value of a matched number with its sign; None if it is too large or undefined."""
     if match["european"]:
         digits = re.sub("[. ]", "", match["european"]).replace(",", ".")
-    elif match["comma"]:
-        digits = match["comma"].replace(",", ".")
+    elif comma := match["zero"] or match["comma"]:
+        digits = comma.replace(",", ".")
     else:
         digits = re.sub(r"[,_'’ ]", "", match["whole"] or "0") + (match["part"] or match["only"] or "")
     try:
@@ -354,10 +367,10 @@ def _value(match: re.Match[str]) -> Fraction | None:
 def _powered(value: Fraction, match: re.Match[str]) -> Fraction | None:
     """Return *value* with the exponent or denominator that follows it; None if that is too large."""
     if match["science"]:
-        exponent = _small(re.sub(r"[{}]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
+        exponent = _small(re.sub(r"[{}()]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
         return None if exponent is None else value * Fraction(10) ** exponent
-    if match["power"]:
-        exponent = _small(match["power"])
+    if power := match["power"] or match["bracketed_power"]:
+        exponent = _small(power)
         return None if exponent is None or value.numerator > 10**6 else value**exponent
     if match["below"]:
         return value / Fraction(Decimal(match["below"][:MAX_DIGITS]))

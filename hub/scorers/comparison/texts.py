@@ -13,20 +13,22 @@ PATTERN_TIMEOUT_S = 2.0  # limit of a search for a pattern of a bundle in a text
 
 # Characters that models and editors write in place of plain ones, and that NFKC keeps.
 _PLAIN = str.maketrans(dict.fromkeys("‘’‛′", "'") | dict.fromkeys("“”„‟", '"') | dict.fromkeys("‐‑‒–−", "-"))
+_FRACTION = re.compile(r"(?<!\d)[¼-¾⅐-⅞]")  # 1/2, but 2½ is not 21/2
 _POWER = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹⁺⁻])")  # 5² is not 52; a unit such as m² may be written as m2
 # The power of a variable or of a bracket, which may be written x^2 instead.
 _LETTER_POWER = re.compile(r"(?<=[A-Za-zα-ω)\]}])(?=[⁰¹²³⁴-⁹⁺⁻])")
 # A part in bold, not the powers in 2**3**2 or the arguments in f(**a, **b).
 _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
+_LEADING_POINT = re.compile(r"(?<![\w.)\]])\.(?=\d)")  # .5 is not 5
 _CODE_SPAN = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
 _MATHS = re.compile(r"(?<![\w\\$])\$(?![\s$])([^$\n]+)(?<![\s\\])\$(?![\w$])|\\\(([^\n]{1,400}?)\\\)")
 _TEX_TEXT = re.compile(r"\\(?:text|mathrm|ce)\{([^{}]*)\}")
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z)\]}])_(?:(\d)|\{(\d+)\})")
 _SUBSCRIPT_TAG = re.compile(r"<sub>(\d+)</sub>")
-_NUMERALS = "0123456789.,"
+_NUMERALS = "0123456789.,'"
 _IN_NUMBER = 40  # characters beside a target that may belong to the same number
-_NUMBER = re.compile(r"\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|\d{1,3}(?:[,']\d{3})+(?:\.\d+)?")
 
 
 def spellings(value: object) -> list[str]:
@@ -88,7 +90,8 @@ def prose_as_shown(text: str) -> str:
 
 
 def _shown_formula(formula: str) -> str:
-    return _SUBSCRIPT.sub(r"\1\2", _TEX_TEXT.sub(r"\1", formula))
+    text = _SUBSCRIPT.sub(r"\1\2", _TEX_TEXT.sub(r"\1", formula))
+    return re.sub(r"\\(?=[%$&#])", "", re.sub(r"\^\{(-?\w)\}", r"^\1", text.replace("{,}", ",")))
 
 
 def contains(text: str, target: str) -> bool:
@@ -106,8 +109,8 @@ def _is_within_number(text: str, position: int) -> bool:
     Dates and lists such as 1.2.2024 and 1,2,3 are several numbers.
     """
     before, after = text[max(position - _IN_NUMBER, 0) : position], text[position : position + _IN_NUMBER]
-    head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,")
-    tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,")
+    head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,'")
+    tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,'")
     if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail) or ("." in head and not tail.strip("0")):
         return False
     between_digits = head[-1].isdigit() and tail[0].isdigit()
@@ -119,9 +122,10 @@ def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str
     punctuation. Invisible characters are removed. The sign of a number is no punctuation; a text of punctuation
     alone stays.
     """
+    text = _FRACTION.sub(lambda found: unicodedata.normalize("NFKC", found[0]).replace("⁄", "/"), text)
     text = unicodedata.normalize("NFKC", _POWER.sub("^", extraction.clean(text))).translate(_PLAIN)
     if ignore_punctuation and any(map(str.isalnum, text)):
-        text = _SIGN.sub("−", text)
+        text = _LEADING_POINT.sub("0.", _SIGN.sub("−", text))
         text = "".join(" " if unicodedata.category(c).startswith("P") else c for c in text)
     if ignore_case:
         text = text.casefold()

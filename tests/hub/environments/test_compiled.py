@@ -70,6 +70,19 @@ def test_input_digest_depends_only_on_the_input_of_the_model():
     assert compiled(title="Other", scoring=scoring).input_digest(case()) == compiled().input_digest(case())
 
 
+def test_options_that_are_nested_too_deeply_are_an_error_of_the_case():
+    nested: object = 1
+    for _ in range(400):
+        nested = [nested]
+    scoring = {
+        "rules": [{"type": "python_tests", "entry_point": "f", "tests": [{"args": [1], "expect": "{{ target }}"}]}]
+    }
+    with pytest.raises(CaseError) as caught:
+        compiled(scoring=scoring).scoring_digest(case(target=nested))
+    assert caught.value.where == "scoring.rules[0]"
+    assert "the options cannot be written as JSON" in str(caught.value)
+
+
 def test_scoring_digest_depends_only_on_scoring():
     rules = {"rules": [{"type": "exact_match"}]}
     digest = compiled(scoring=rules).scoring_digest(case())

@@ -35,6 +35,40 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("Answer: 2x faster", 2),
         ("La réponse est 1 234,5", 1234.5),
         ("12\u202f345,5 €", 12345.5),
+        ("Antwort: 0,125", 0.125),
+        ("-0,125 m", -0.125),
+        ("La respuesta es 3,0625.", 3.0625),
+        ("5 × 10^(-1)", 0.5),
+        ("Answer: 2^(3)", 8),
+        ("The total is 42.\n\n1. We multiply six by seven.\n2. We check the result.", 42),
+        ("So 42 in all.\n\n**Steps:**\n**1.** Multiply.\n**2.** Check.", 42),
+        ("2. There are two of them.", 2),
+        ("1. Six times seven.\n2. That is 42.", 42),
+        ("The total is 42 [1].", 42),
+        ("The total is 42.[2][3]\n\n[2] Annual report\n[3] Press release", 42),
+        (r"x \equiv 2 \pmod{5}", 2),
+        ("x ≡ 2 mod 5", 2),
+        (r"The result is $2 \bmod 5$.", 2),
+        ("17 mod 5 = 2", 2),
+        ("Es sind 41, nicht 42.", 41),
+        ("La réponse est 41, pas 42.", 41),
+        ("Ce sont 41, et non 42.", 41),
+        ("是41，不是42。", 41),
+        ("答えは42ではなく41です。", 41),
+        ("정답은 42가 아니라 41입니다.", 41),
+        ("It is 41 as opposed to 42.", 41),
+        ("Hij is pas 42.", 42),
+        ("Answer: − 5", -5),
+        ("The answer is − 5.", -5),
+        ("− 5 °C", -5),
+        ("7 − 2 = 5", 5),
+        ("La réponse est moins 5.", -5),
+        ("Respuesta: menos 5", -5),
+        ("Cuesta al menos 5.", 5),
+        ("Il y en a au moins 5.", 5),
+        ("минус 5", -5),
+        ("答案是负5。", -5),
+        ("他们胜2负5", 5),
         ("The answer is 4! = 24 ways.", 24),
         ("Answer: 3.5 to 2 decimal places", 3.5),
         ("The answer is 3.5 to 2 significant figures.", 3.5),
@@ -142,6 +176,14 @@ def test_two_measures_are_not_joined(text: str) -> None:
         "5a",
         "The answer is 5a.",
         "So it is 2ab",
+        r"\boxed{x^{2}}",
+        r"The answer is $e^{2}$.",
+        r"\boxed{x_{2}}",
+        r"\boxed{f(2)}",
+        "The answer is ln 2.",
+        r"$\ln(2)$",
+        r"\log_{10} 2",
+        "The answer is sin(2).",
     ],
 )
 def test_expressions_with_variables_are_no_numbers(text: str) -> None:
@@ -188,6 +230,11 @@ def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
     "text",
     [
         "The answer is less than 42.",
+        "Die Antwort ist weniger als 42.",
+        "La réponse est moins de 42.",
+        "más de 42",
+        "больше 42",
+        "少于42",
         "It must be more than $42.",
         "The answer is >42",
         "Answer: >42",
@@ -263,7 +310,53 @@ def test_numbers_in_refusals_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
 
 
-@pytest.mark.parametrize("text", ["It is not 42.", "The answer isn't 42.", "It may be 5 or 6."])
+@pytest.mark.parametrize(
+    "joined",
+    [
+        "または",
+        "か",
+        "、",
+        "〜",
+        "から",
+        "或者",
+        "至",
+        "또는",
+        " eller ",
+        " lub ",
+        " nebo ",
+        " veya ",
+        " atau ",
+        " أو ",
+        " ή ",
+    ],
+)
+def test_alternatives_and_ranges_in_further_languages_give_no_single_number(joined: str) -> None:
+    assert read_number(f"41{joined}42").several
+    assert read_number(f"答案: 41{joined}42").several
+
+
+def test_clauses_in_japanese_are_no_alternatives() -> None:
+    assert read_number("りんごが5個なので、合計500円です。").quantity == Quantity(Fraction(500))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is not 42.",
+        "The answer isn't 42.",
+        "It may be 5 or 6.",
+        r"\boxed{x=5 \text{ or } x=6}",
+        r"\boxed{x=5 \quad\text{or}\quad x=6}",
+        "Die Antwort ist nicht 42.",
+        "La réponse n'est pas 42.",
+        "La respuesta no es 42.",
+        "As a GPT-4 model, I cannot answer this question.",
+        "There are 42 of them. Sorry, I'm unable to solve this problem.",
+        "42 mod 5",
+        "答案不是42。",
+        "答えは42ではありません。",
+    ],
+)
 def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
     assert read_number(text).quantity is None
 
@@ -369,6 +462,49 @@ def test_option_with_a_number_is_not_found_within_another_number(
 )
 def test_label_is_the_one_that_the_sentence_chooses(text: str, choices: list[str], label: str | None) -> None:
     assert choice(text, FOUR, choices) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("None of the options A, B, C, D is right.", []),
+        ("None of A, B and C is correct.", []),
+        ("Neither A nor C is right.", []),
+        ("A is the only wrong one.", []),
+        ("A is the only option that is false.", []),
+        ("All of these except Paris.", CITIES),
+        ("Anything but Paris", CITIES),
+        ("La respuesta no es B.", []),
+        ("Die Antwort ist nicht B.", []),
+        ("La réponse n'est pas la B.", []),
+    ],
+)
+def test_option_that_is_left_out_or_wrong_is_not_chosen(text: str, choices: list[str]) -> None:
+    assert choice(text, FOUR, choices) is None
+
+
+def test_only_option_that_is_not_wrong_is_chosen() -> None:
+    assert choice("B is the only one that is not wrong.", FOUR) == "B"
+
+
+def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
+    assert choice("2.5", ["1", "2", "3"]) is None
+    assert choice("Answer: 2.5", ["1", "2", "3"]) is None
+    assert choice("2. It is right.", ["1", "2", "3"]) == "2"
+    assert choice("1,2", ["1", "2", "3"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("No, it isn't.", "no"),
+        ("No. Yes would be wrong.", "no"),
+        ("**Yes** — there is no other way.", "yes"),
+        ("Yes or no", None),
+    ],
+)
+def test_label_that_is_a_word_is_read_as_an_option(text: str, label: str | None) -> None:
+    assert choice(text, ["yes", "no"]) == label
 
 
 WRITERS = ["Hemingway", "F. Scott Fitzgerald", "Steinbeck", "Faulkner", "Joyce", "Woolf"]
