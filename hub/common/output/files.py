@@ -1,4 +1,4 @@
-"""Output files of exports: written atomically, several together, never over existing files without --force; new folders."""
+"""Output files and folders: files are written together or not at all, and never replaced without --force."""
 
 import os
 import shutil
