@@ -862,6 +862,15 @@ def test_dry_run_counts_responses_and_makes_no_requests(
     assert not Run.objects.exists()
 
 
+def test_dry_run_is_not_wrapped_in_a_file(folder: Path, prepared: None, capsys: pytest.CaptureFixture[str]) -> None:
+    config = json.loads(config_text("http://localhost:1/v1"))
+    config["models"] = [{**config["models"][0], "name": f"model-{number:02}"} for number in range(20)]
+    (folder / "run.yaml").write_text(json.dumps(config))
+    run_command("eval", "--config", folder / "run.yaml", "--dry-run")
+    names = ", ".join(f"model-{number:02}" for number in range(20))
+    assert f" responses by {names}; 1 attempt at each case\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 4)])
 def test_fail_under_decides_the_exit_code(folder: Path, prepared: None, floor: str, code: int) -> None:
     recorded = [{"case": c.lower(), "content": "?" if c == "Cuba" else city} for c, city in CAPITALS.items()]
