@@ -85,15 +85,13 @@ def _row(run: Run, item: SelectedPair) -> Pair:
     )
 
 
-def queue_pairs(*, pairs: Sequence[Pair], overlap: int) -> int:
-    """Open *pairs* for review by *overlap* reviewers each and return how many changed. Slots are never removed."""
-    opened = 0
+def queue_pairs(*, pairs: Sequence[Pair], overlap: int) -> None:
+    """Open *pairs* for review by *overlap* reviewers each, unless they are already. Slots are never removed."""
     for start in range(0, len(pairs), _CHUNK):
         ids = [pair.pk for pair in pairs[start : start + _CHUNK]]
-        opened += Pair.objects.filter(pk__in=ids, overlap__lt=overlap).update(
+        Pair.objects.filter(pk__in=ids, overlap__lt=overlap).update(
             free=F("free") + overlap - F("overlap"), overlap=overlap
         )
-    return opened
 
 
 def record_execution_preferences(*, pairs: Sequence[Pair]) -> int:

@@ -65,5 +65,5 @@ class ReviewStage(Stage[ReviewStageConfig]):
 def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:
     pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=run_seed(run), limit=config.max_pairs)
     decided = record_execution_preferences(pairs=pairs)
-    opened = queue_pairs(pairs=pairs, overlap=config.overlap)
-    return {"pairs": len(pairs), "opened": opened, "overlap": config.overlap, "decided_by_execution": decided}
+    queue_pairs(pairs=pairs, overlap=config.overlap)
+    return {"pairs": len(pairs), "opened": len(pairs), "overlap": config.overlap, "decided_by_execution": decided}

@@ -19,6 +19,7 @@ from runs.charts.svg import (
 
 ROWS = 40  # rows that are drawn; the table of the chart has all
 COLOURS = 8
+DASHES = 3
 _LABEL = 30  # characters beside a row
 _LINE = 76  # characters above a row, fewer in a narrow chart
 
@@ -130,7 +131,7 @@ class TrendPoint:
 
 
 def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str) -> Chart:
-    """Draw values over time, a line with a colour for each label. *points* are in any order."""
+    """Draw values over time, a line with a colour for each label, or a colour and dashes. *points* are in any order."""
     drawn = sorted((p for p in points if p.value is not None), key=lambda p: (p.moment, p.label))
     labels = list(dict.fromkeys(point.label for point in drawn))
     top, bottom, left = 36, 252, 48  # the title of the axis is above the numbers of points at 100 %
@@ -148,16 +149,16 @@ def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str
             drawing.text(across(moment.timestamp()), bottom + 16, _moment_text(moment), anchor=anchor, kind="tick")
         last: dict[str, tuple[float, float]] = {}
         for point in drawn:
-            colour = f"c{labels.index(point.label) % COLOURS}"
+            style = _line_style(labels.index(point.label))
             x, y = across(point.moment.timestamp()), upwards(point.value or 0.0)
             if point.label in last:
-                drawing.line(*last[point.label], x, y, colour)
+                drawing.line(*last[point.label], x, y, style)
             if point.low is not None and point.high is not None:
-                drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
-            drawing.dot(x, y, colour, f"{point.label}, {point.detail}: {_interval_text(point)}")
+                drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {style}")
+            drawing.dot(x, y, style, f"{point.label}, {point.detail}: {_interval_text(point)}")
             last[point.label] = (x, y)
         for i, (x, below, label) in enumerate(entries):
-            drawing.box(x, below - 10, 12, 12, f"c{i % COLOURS}")
+            drawing.box(x, below - 10, 12, 12, _line_style(i))
             drawing.text(x + 18, below, label)
         return drawing
 
@@ -173,6 +174,12 @@ def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str
         ["", "From", "Date (UTC)", "Cases", axis, "95 % interval"],
         [[p.label, p.detail, _moment_text(p.moment), f"{p.n:,}", _percent(p.value), _bounds(p)] for p in newest],
     )
+
+
+def _line_style(number: int) -> str:
+    """Return the classes of a line: its colour, and its dashes if lines before it have all colours."""
+    dashes, colour = divmod(number, COLOURS)
+    return f"c{colour} dashed{(dashes - 1) % DASHES}" if dashes else f"c{colour}"
 
 
 def _time_scale(points: Sequence[TrendPoint], start: float, end: float) -> tuple[Scale, list[tuple[datetime, str]]]:

@@ -104,7 +104,7 @@ def execute_run(
         fault = find_fault(error)
         if fault is not None and options.retry_for_s is None:
             raise  # it could not be returned to the queue; another worker takes it over
-        with suppress(StatusConflict):  # it ended before the error
+        with suppress(StatusConflict, LeaseLost):  # it ended before the error, and gave up its lease
             if isinstance(error, KeyboardInterrupt):
                 _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner)
             elif fault is not None:

@@ -1,10 +1,12 @@
 """Output of `manage.py eval --dry-run`: the size of the run and what its stages would do."""
 
 from rich.console import Console
+from rich.text import Text
 
 from hub.common import wording
 from hub.protocols.messages import JSON
 from runs.config.resolve import ResolvedConfig
+from runs.reports.terminal import print_line
 from runs.stages import RunSize, StageEstimate, stages
 
 
@@ -39,13 +41,11 @@ class DryRun:
         }
 
     def print(self, console: Console) -> None:
-        for item in self._environments:
-            console.print(f"{item.label}: {wording.counted(item.count, 'case')}", highlight=False)
+        lines = [f"{item.label}: {wording.counted(item.count, 'case')}" for item in self._environments]
         models = ", ".join(spec.name for spec in self._config.models)
         attempts = wording.counted(self._size.attempts, "attempt")
         responses = wording.counted(self._size.responses, "response")
-        console.print(f"{responses} by {models}; {attempts} at each case", markup=False)
-        for estimate in self._estimates.values():
-            if estimate.line:
-                console.print(estimate.line, markup=False, highlight=False)
-        console.print("The config is valid. No model was called and nothing was stored.")
+        lines.append(f"{responses} by {models}; {attempts} at each case")
+        lines += [estimate.line for estimate in self._estimates.values() if estimate.line]
+        for line in [*lines, "The config is valid. No model was called and nothing was stored."]:
+            print_line(console, Text(line))

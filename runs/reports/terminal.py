@@ -41,7 +41,7 @@ def print_report(run: Run, console: Console) -> None:
         console.width = PIPE_WIDTH
     cells = get_results(run)
     columns = _columns_that_fit(cells, console.width)
-    _print(console, _headline(run))
+    print_line(console, _headline(run))
     for environment in dict.fromkeys(cell.environment for cell in cells):
         group = [cell for cell in cells if cell.environment == environment]
         console.print()
@@ -54,9 +54,9 @@ def print_report(run: Run, console: Console) -> None:
     if sentences or notes:
         console.print()
     for sentence in sentences:
-        _print(console, Text(clean(sentence)))
+        print_line(console, Text(clean(sentence)))
     for note in notes:
-        _print(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
+        print_line(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
     _print_tracking(console, run)
 
 
@@ -117,7 +117,7 @@ def _print_details(console: Console, cell: CellResult, columns: Sequence[Column]
         f"{column.short_title} {column.text(cell)}" for column in TABLE_COLUMNS if column not in columns
     )
     for line in [*([without_column] if without_column else []), *detail_lines(cell)]:
-        _print(console, Text(f"  {clean(cell.model)}: {clean(line)}", style="dim"))
+        print_line(console, Text(f"  {clean(cell.model)}: {clean(line)}", style="dim"))
 
 
 def _print_failed_responses(console: Console, cell: CellResult) -> None:
@@ -127,11 +127,11 @@ def _print_failed_responses(console: Console, cell: CellResult) -> None:
         return
     more = cell.responses - cell.statuses["passed"] - len(failed) - len(others)
     console.print()
-    _print(console, Text(f"{clean(cell.model)} on {clean(cell.environment)}", style="bold"))
+    print_line(console, Text(f"{clean(cell.model)} on {clean(cell.environment)}", style="bold"))
     for item in (*failed, *others):
-        _print(console, _failed_response_line(item, cell.figures.attempts))
+        print_line(console, _failed_response_line(item, cell.figures.attempts))
     if more:
-        _print(console, Text(f"  and {more:,} more", style="dim"))
+        print_line(console, Text(f"  and {more:,} more", style="dim"))
 
 
 def _failed_response_line(item: FailedResponse, attempts: int) -> Text:
@@ -145,12 +145,13 @@ def _print_tracking(console: Console, run: Run) -> None:
     tracking = run.tracking
     if run.tracking_state == Run.TrackingState.LOGGED:
         experiment = clean(tracking["experiment"])
-        _print(console, Text(f"MLflow: run {tracking['parent']} in experiment {experiment}", "dim"))
+        print_line(console, Text(f"MLflow: run {tracking['parent']} in experiment {experiment}", "dim"))
     elif "error" in tracking:
         error = formats.cut(clean(tracking["error"]), _REASON)
         text = f"not logged in MLflow yet ({error}). To log it later: {command('sync_tracking', run.pk)}"
-        _print(console, Text.assemble(("Note: ", "bold yellow"), text))
+        print_line(console, Text.assemble(("Note: ", "bold yellow"), text))
 
 
-def _print(console: Console, line: Text) -> None:
+def print_line(console: Console, line: Text) -> None:
+    """Print *line*, wrapped on a terminal only, so that programs and files get one line."""
     console.print(line, highlight=False, soft_wrap=not console.is_terminal)

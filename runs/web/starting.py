@@ -1,5 +1,6 @@
 """Runs of one environment that start with one click: a pilot of a few cases, then all cases."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django import forms
@@ -24,7 +25,10 @@ CASES = [("pilot", f"a pilot of {PILOT} cases"), ("all", "all cases")]
 
 
 class StartForm(forms.Form):
-    """Model and cases of a run of one environment, with defaults. `resolved` is its config if the form is valid."""
+    """Model and cases of a run of one environment, with defaults. `resolved` is its config if the form is valid.
+
+    *model*: the model that is chosen until the form says another; `no_model` is the reason if it is empty.
+    """
 
     model = forms.ChoiceField(required=False)
     cases = forms.ChoiceField(required=False, choices=CASES)
@@ -36,7 +40,9 @@ class StartForm(forms.Form):
         self._user = user
         self._version = version
         self._model = model
-        names = [(endpoint.name, describe_model(endpoint)) for endpoint in list_usable_models(user)]
+        endpoints = list(list_usable_models(user))
+        self.no_model = "" if model else _why_no_model(endpoints, version.environment.slug)
+        names = [(endpoint.name, describe_model(endpoint)) for endpoint in endpoints]
         self.fields["model"].choices = names  # type: ignore[attr-defined]
         add_team_field(self, user)
         self.roles = sorted(manifest_roles(version.manifest))
@@ -48,7 +54,7 @@ class StartForm(forms.Form):
     def clean(self) -> dict[str, object]:
         data = self.cleaned_data
         if not data.get("model") and not self._model and not self.errors:
-            self.add_error("model", "No model is registered yet.")
+            self.add_error("model", self.no_model)
         if not self.errors:
             try:
                 self.resolved = resolve_registered(self._config(), user=self._user)
@@ -86,14 +92,18 @@ def why_unanswered(endpoint: ModelEndpoint, slug: str) -> str:
     return f"{endpoint.name} {problem}." if problem else ""
 
 
+def _why_no_model(endpoints: Sequence[ModelEndpoint], slug: str) -> str:
+    if not endpoints:
+        return "No model is registered yet."
+    return f"No registered model can answer this environment: {why_unanswered(endpoints[0], slug)}"
+
+
 def default_model(user: User, slug: str) -> str:
     """Return the name of the registered model that *user* evaluated last, or else the demo model, or else the first.
 
-    Models that cannot answer the environment *slug* come last. Empty if no model is registered.
+    Only of those that can answer the environment *slug*. Empty if there is none.
     """
-    endpoints = list(list_usable_models(user))
-    able = [endpoint.name for endpoint in endpoints if not why_unanswered(endpoint, slug)]
-    usable = able or [endpoint.name for endpoint in endpoints]
+    usable = [endpoint.name for endpoint in list_usable_models(user) if not why_unanswered(endpoint, slug)]
     own = RunModel.objects.filter(role="", label__in=usable, run__in=visible_runs(user).filter(created_by=user))
     last = own.order_by("-run_id", "position").values_list("label", flat=True).first()
     return last or next((name for name in (*DEMO_MODELS, *usable) if name in usable), "")

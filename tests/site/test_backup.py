@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import urllib.error
@@ -182,3 +183,14 @@ def test_backup_names_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     said = run_command("backup", tmp_path / "file" / "today", code=2)
     assert said.startswith(f"No backup was written to {tmp_path}/file/today: {tmp_path}/file/.partial-today-")
     assert said.endswith(": Not a directory\n")
+
+
+@pytest.mark.django_db
+def test_backup_on_a_full_disk_says_so_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def copy_database(folder: Path) -> list[str]:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(backup, "_copy_database", copy_database)
+    said = run_command("backup", tmp_path / "today", code=2)
+    assert said == f"No backup was written to {tmp_path}/today: database or disk is full\n"
+    assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Output files of exports: written atomically, several together, and never over existing files without --force."""
+"""Output files and folders: files are written together or not at all, and never replaced without --force."""
 
 import os
 import shutil
@@ -96,6 +96,27 @@ class Outputs:
             raise CannotWrite(f"{path} is a folder; name a file in it.")
         if path.is_file() and not self.force:
             raise CannotWrite(f"{path} exists already; --force replaces it.")
+
+
+@contextmanager
+def new_folder(path: Path, *, parents: bool = True) -> Iterator[Path]:
+    """Create the folder *path* for the files that the `with` block writes. An error in the block removes it again.
+
+    Raises CannotWrite if it exists or cannot be created, or if a file in it cannot be written.
+    """
+    try:
+        path.mkdir(parents=parents)
+    except FileExistsError:
+        raise CannotWrite(f"{path} exists already; name a new folder.") from None
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be created: {_reason(error)}.") from None
+    try:
+        yield path
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError) and (error.filename is None or path in Path(error.filename).parents):
+            raise CannotWrite(f"{path} cannot be written: {_reason(error)}.") from None
+        raise
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hub.benchmarks.harbor.export import WrittenTasks, write_tasks
 from hub.bundles.loader import open_bundle
+from hub.common.output.files import new_folder
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE, add_json_argument
 from hub.management.bundles import BundleCommand
@@ -22,21 +23,22 @@ class Command(BundleCommand):
         add_json_argument(parser)
 
     def handle(self, *args: object, environment: str, output: str, json: bool, **options: object) -> None:
-        folder = Path(output)
-        if folder.exists():
-            raise self.invalid_input(f"{folder} exists already; name a new folder.")
-        found = self._write(environment, folder)
-        if json:
-            self.print_json({"written": found.written, "refused": found.refused})
-        else:
-            for case in found.written:
-                self.stdout.write(f"  written  {folder / case}")
-            for case, reason in found.refused.items():
-                self.stdout.write(f"  refused  {case}: {reason}")
-        if not found.written:
-            raise self.invalid_input("No case could be written.")
+        with new_folder(Path(output)) as folder:
+            found = self._write(environment, folder)
+            self._print(found, folder, json=json)
+            if not found.written:
+                raise self.invalid_input("No case could be written.")
         if found.refused:
             raise self.exit_with(INCOMPLETE, f"{counted(len(found.refused), 'case')} of {environment} refused.")
+
+    def _print(self, found: WrittenTasks, folder: Path, *, json: bool) -> None:
+        if json:
+            self.print_json({"written": found.written, "refused": found.refused})
+            return
+        for case in found.written:
+            self.stdout.write(f"  written  {folder / case}")
+        for case, reason in found.refused.items():
+            self.stdout.write(f"  refused  {case}: {reason}")
 
     def _write(self, environment: str, folder: Path) -> WrittenTasks:
         if Path(environment, "environment.yaml").is_file():

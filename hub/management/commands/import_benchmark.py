@@ -1,6 +1,5 @@
 """`manage.py import_benchmark`: store a published benchmark, from its data file or the Hugging Face hub."""
 
-import shutil
 import tempfile
 from argparse import ArgumentParser
 from collections import Counter
@@ -13,6 +12,7 @@ from hub.benchmarks.registry import BENCHMARKS
 from hub.benchmarks.rows import data_rows, hub_rows, selected_rows
 from hub.benchmarks.schema import Benchmark
 from hub.common.errors import UserError
+from hub.common.output.files import new_folder
 from hub.common.wording import counted
 from hub.datasets.row_types import Row
 from hub.management.base import add_json_argument
@@ -89,17 +89,8 @@ class Command(BundleCommand):
         json: bool,
     ) -> None:
         """Write the bundle of the benchmark into a new folder."""
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            raise self.invalid_input(f"{folder} exists already. Name a new folder, or remove it.") from None
-        except OSError as error:
-            raise self.invalid_input(f"{folder} cannot be created: {error.strerror}.") from None
-        try:
+        with new_folder(folder):
             write_bundle(benchmark, rows, folder, changes)
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
         self.print_json({"bundle": str(folder), "skipped": dict(skipped)})
         if not json:
             self.stdout.write(f"{folder}: written.{_describe_skipped(skipped)}")

@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 from hub.benchmarks.harbor.bundle import write_bundle
 from hub.benchmarks.harbor.tasks import FoundTasks, find_tasks
+from hub.common.output.files import new_folder
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE, add_json_argument
 from hub.management.bundles import BundleCommand
@@ -64,11 +65,8 @@ class Command(BundleCommand):
     def _store(self, found: FoundTasks, options: Options) -> None:
         try:
             if options["out"]:
-                folder = Path(options["out"])
-                if folder.exists():
-                    raise self.invalid_input(f"{folder} exists already; name a new folder.")
-                folder.mkdir(parents=True)
-                write_bundle(found, folder, slug=options["slug"], version=options["bundle_version"])
+                with new_folder(Path(options["out"])) as folder:
+                    write_bundle(found, folder, slug=options["slug"], version=options["bundle_version"])
                 return
             with tempfile.TemporaryDirectory(prefix="llmeval-harbor-") as name:
                 write_bundle(found, Path(name), slug=options["slug"], version=options["bundle_version"])

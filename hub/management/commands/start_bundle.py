@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from hub.bundles.starters import open_starter
+from hub.common.output.files import new_folder
 from hub.harnesses.registry import HARNESSES
 from hub.management.base import Command as BaseCommand
 from hub.management.invocation import command
@@ -19,14 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("folder", help="the folder to create; it must not exist")
 
     def handle(self, *args: object, harness: str, folder: str, **options: object) -> None:
-        root = Path(folder)
-        try:
-            root.mkdir()
-        except FileExistsError:
-            raise self.invalid_input(f"{root} exists already; name a folder that does not.") from None
-        except OSError as error:
-            raise self.invalid_input(f"{root} cannot be created: {error.strerror}.") from None
-        with open_starter(harness) as bundle:
+        with new_folder(Path(folder), parents=False) as root, open_starter(harness) as bundle:
             for path in bundle.files:
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 with bundle.file(path) as file:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hub.bundles.loader import CERTIFICATE, open_bundle
 from hub.bundles.validation import Report, validate_bundle
+from hub.common.output.files import Outputs
 from hub.common.wording import counted
 from hub.gates.certificates import Certificate, failed_gates
 from hub.management.base import INCOMPLETE, add_json_argument
@@ -49,7 +50,8 @@ class Command(BundleCommand):
             report = Report(problems=error.problems)
         if certificate is not None and write_certificate:
             text = dumps(certificate, indent=1, ensure_ascii=False) + "\n"
-            (bundle_path / CERTIFICATE).write_text(text, encoding="utf-8")
+            with Outputs(force=True) as outputs:
+                outputs.file(bundle_path / CERTIFICATE).write_text(text, encoding="utf-8")
         if json:
             self._print_json(report, certificate)
         else:

@@ -42,7 +42,7 @@ class Command(base.Command):
             done += _copy_secret_key(draft)
             done += _copy_tracking_store(draft)
             draft.rename(folder)
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
             raise UserError(f"No backup was written to {folder}: {_reason(error)}") from None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -117,14 +117,14 @@ def _copy_folder(source: Path, target: Path) -> int:
     return sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | sqlite3.Error) -> str:
     """Return what failed with the name of the file, which may be one that is copied."""
     if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file that was not copied
         failed = error.args[0]
         source, _, reason = failed[0]
         more = f" (and {counted(len(failed) - 1, 'more file')})" if len(failed) > 1 else ""
         return f"{source} cannot be copied{more}: {reason}"
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
 
 
 def _copied(what: str, size: int) -> str:

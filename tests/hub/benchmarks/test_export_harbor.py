@@ -16,6 +16,7 @@ from hub.benchmarks.harbor.tasks import find_tasks
 from hub.bundles.loader import open_bundle
 from hub.common.errors import UserError
 from hub.gates.runner import run_gates
+from tests.commands import run_command
 from tests.sandbox import containers
 
 CATALOG = settings.BASE_DIR / "hub" / "catalog"
@@ -56,6 +57,20 @@ def test_command_writes_a_task_with_all_its_files(tmp_path: Path) -> None:
     names = {str(path.relative_to(out / "hello")) for path in out.rglob("*") if path.is_file()}
     assert {"task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "solution/solve.sh"} <= names
     assert [task.id for task in find_tasks(out).tasks] == ["hello"]
+
+
+def test_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "bundle")
+    (tmp_path / "file").touch()
+    said = run_command("export_harbor", folder, "--output", tmp_path / "file" / "tasks", code=2)
+    assert said == f"{tmp_path}/file/tasks cannot be created: not a directory.\n"
+
+
+def test_no_folder_is_left_if_all_cases_are_refused(tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "bundle", network={"allow": ["pypi.org"]})
+    said = run_command("export_harbor", folder, "--output", tmp_path / "tasks", code=2)
+    assert "refused  hello: network" in said and "No case could be written." in said
+    assert not (tmp_path / "tasks").exists()
 
 
 @pytest.mark.parametrize(

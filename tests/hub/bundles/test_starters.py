@@ -1,6 +1,8 @@
 """Starter bundles: each harness has a small valid one that passes its gates, on the upload page and by command."""
 
+import errno
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,16 @@ def test_command_does_not_write_into_an_existing_folder(tmp_path: Path) -> None:
     assert "exists already" in run_command("start_bundle", "tools", folder, code=2)
     assert sorted(folder.iterdir()) == before
     assert "cannot be created" in run_command("start_bundle", "tools", tmp_path / "no" / "folder", code=2)
+
+
+def test_no_folder_is_left_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_bytes(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    said = run_command("start_bundle", "tools", tmp_path / "mine", code=2)
+    assert said == f"{tmp_path}/mine cannot be written: no space left on device.\n"
+    assert not (tmp_path / "mine").exists()
 
 
 @pytest.mark.django_db

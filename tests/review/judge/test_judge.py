@@ -169,6 +169,14 @@ def test_max_pairs_samples_pairs(folder: Path) -> None:
     assert (run.summaries["judge"]["pairs"], run.summaries["review"]["pairs"]) == (2, 3)
 
 
+def test_resumed_run_counts_pairs_that_were_opened_before_the_interruption(folder: Path) -> None:
+    run = play(folder, both_orders("peru", judged(), judged()))
+    Run.objects.update(status=Run.Status.INTERRUPTED)  # as if it was interrupted in a later stage
+    resume_run(run=run)
+    summary = execute(run, config_of(run)).summaries["review"]
+    assert (summary["pairs"], summary["opened"]) == (3, 3)
+
+
 def test_side_references_of_both_orders_refer_to_same_responses(folder: Path) -> None:
     note = {"category": "style", "severity": "minor", "quote": ""}
     first = judged(critique="A is right, B is not.", issues=[{**note, "side": "B", "note": "B is Lyon."}])

@@ -23,6 +23,7 @@ from runs import stages as stages_module
 from runs.config.parsed import ConfigError
 from runs.config.parsing import read_config_text
 from runs.config.resolve import config_hash, find_environments, resolve_config, source_for_command
+from runs.execution import runner
 from runs.missing import is_run_complete
 from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.reports.document import results_json
@@ -144,6 +145,17 @@ def test_time_of_a_run_is_the_stored_one_at_its_end(folder: Path) -> None:
         assert run.seconds == Run.objects.get().seconds
         run, _ = resume(run, budget_usd=1.0)
     assert run.seconds == Run.objects.get().seconds
+
+
+def test_interrupt_after_the_end_of_a_run_keeps_its_status(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def store_results(run: Run) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "store_results", store_results)
+    with endpoint(answer_capital) as server, pytest.raises(KeyboardInterrupt):
+        start(folder, config_text(server.url))
+    run = Run.objects.get()
+    assert (run.status, run.lease_owner) == ("completed", "")
 
 
 def test_second_run_uses_the_cache_and_costs_nothing(folder: Path) -> None:
@@ -848,6 +860,15 @@ def test_dry_run_counts_responses_and_makes_no_requests(
         assert server.requests == []
     assert json.loads(capsys.readouterr().out)["responses"] == 2 * len(CAPITALS)
     assert not Run.objects.exists()
+
+
+def test_dry_run_is_not_wrapped_in_a_file(folder: Path, prepared: None, capsys: pytest.CaptureFixture[str]) -> None:
+    config = json.loads(config_text("http://localhost:1/v1"))
+    config["models"] = [{**config["models"][0], "name": f"model-{number:02}"} for number in range(20)]
+    (folder / "run.yaml").write_text(json.dumps(config))
+    run_command("eval", "--config", folder / "run.yaml", "--dry-run")
+    names = ", ".join(f"model-{number:02}" for number in range(20))
+    assert f" responses by {names}; 1 attempt at each case\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 4)])

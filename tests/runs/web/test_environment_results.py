@@ -175,3 +175,15 @@ def test_best_results_have_accuracy_interval_and_model(client: Client, user: Use
     for slug in ("sums", "other", "missing"):
         assert f'id="best-{slug}"' in part
     assert part.count("No completed run has evaluated all cases") == 2
+
+
+def test_lines_of_more_models_than_colours_are_told_apart_by_dashes(client: Client, user: User) -> None:
+    version = public()
+    for number in range(20):
+        for days_ago in (1, 0):
+            evaluated(version, f"model-{number:02}", 5, days_ago=days_ago)
+    chart = page(client, target="history").partition("</svg>")[0]
+    styles = re.findall(r'<rect class="([^"]+)"', chart)
+    assert len(set(styles)) == 20 and styles[7:10] == ["c7", "c0 dashed0", "c1 dashed0"]
+    assert set(styles) == set(re.findall(r'<circle class="([^"]+)"', chart))
+    assert set(styles) <= set(re.findall(r'<line class="([^"]+)"', chart))

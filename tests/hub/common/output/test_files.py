@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hub.common.output.files import CannotWrite, Outputs
+from hub.common.output.files import CannotWrite, Outputs, new_folder
 
 
 def put(path: Path, text: str = "new", *, force: bool = False) -> Outputs:
@@ -112,3 +112,26 @@ def test_symbolic_link_is_kept_when_its_target_is_replaced(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to("real")
     put(tmp_path / "link", force=True)
     assert ((tmp_path / "link").is_symlink(), (tmp_path / "real").read_text()) == (True, "new")
+
+
+def test_new_folder_is_removed_if_its_files_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "out"
+    with pytest.raises(CannotWrite, match="out cannot be written: no space left on device"), new_folder(path):
+        (path / "file").touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(CannotWrite, match="out cannot be written: permission denied"), new_folder(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path / "file"))
+    with pytest.raises(FileNotFoundError), new_folder(path):
+        (tmp_path / "missing").read_text()
+    assert not path.exists()
+
+
+def test_new_folder_must_not_exist_and_is_named_if_it_cannot_be_created(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="exists already; name a new folder"), new_folder(tmp_path):
+        pass
+    with pytest.raises(CannotWrite, match="out cannot be created: not a directory"), new_folder(tmp_path / "file/out"):
+        pass
+    with new_folder(tmp_path / "out") as made:
+        (made / "file").touch()
+    assert os.listdir(tmp_path / "out") == ["file"]

@@ -21,6 +21,7 @@ from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
 CATALOG = settings.BASE_DIR / "hub" / "catalog"
+NO_ANSWERS = "has recorded answers only for environments that ship with the product, and none for capitals"
 
 
 def publish(path: Path) -> Environment:
@@ -79,11 +80,20 @@ def test_demo_model_is_refused_for_other_environments_at_its_field(
     client: Client, runner: User, tmp_path: Path
 ) -> None:
     publish(write_bundle(tmp_path / "capitals"))
-    page = client.post("/runs/start/capitals/")
+    page = client.post("/runs/start/capitals/", {"model": "demo"})
     assert page.status_code == 422 and not Run.objects.exists()
-    assert "has recorded answers only for environments that ship with the product, and none for capitals" in (
-        page.content.decode().replace("&#x27;", "'")
-    )
+    assert NO_ANSWERS in page.content.decode()
+
+
+def test_no_model_is_chosen_if_none_can_answer_the_environment(client: Client, runner: User, tmp_path: Path) -> None:
+    publish(write_bundle(tmp_path / "capitals"))
+    why = f"No registered model can answer this environment: demo {NO_ANSWERS}."
+    shown = client.get("/runs/start/capitals/").content.decode()
+    assert why in shown and "selected" not in shown and "Run a pilot" not in shown
+    posted = client.post("/runs/start/capitals/")
+    assert posted.status_code == 422 and why in posted.content.decode()
+    ModelEndpoint.objects.all().delete()
+    assert "No model is registered yet." in client.get("/runs/start/capitals/").content.decode()
 
 
 def test_model_used_last_is_the_default(client: Client, runner: User, tmp_path: Path) -> None:
