@@ -112,7 +112,7 @@ class CompiledEnvironment:
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
 
     def check_case(self, case: CaseData) -> None:
-        """Raise CaseError if the options of the harness or a rule do not fit *case*, such as tools that do not exist."""
+        """Raise CaseError if options do not fit *case*, such as tools or scripts that do not exist."""
         found = [("harness", self.harness.case_problems(self.harness_options(case), self.files))]
         for item in self.rendered_rules(case):
             found.append((item.rule.where, item.rule.scorer.case_problems(item.options, self.files)))

@@ -44,7 +44,12 @@ os.setgroups([])
 os.setgid({user})
 os.setuid({user})
 os.environ["HOME"] = "/tmp"
-os.execvp(sys.argv[1], sys.argv[1:])
+folder = os.path.dirname(sys.argv[0])  # the agent cannot enter it, which would hide that a program is not found
+os.environ["PATH"] = ":".join(path for path in os.environ["PATH"].split(":") if path != folder)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.exit("as-agent: %s: %s" % (sys.argv[1], error.strerror))
 """
 
 

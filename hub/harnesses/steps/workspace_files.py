@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hub.common.problems import Problem
 
-WINDOWS_LINE_ENDS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with line ends of Unix (LF)"
+WINDOWS_LINE_ENDS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with those of Unix (LF)"
 
 
 def code_of(path: object) -> list[str]:

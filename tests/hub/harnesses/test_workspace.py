@@ -249,6 +249,21 @@ async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("nosuch", "as-agent: nosuch: No such file or directory"),
+        ("./nosuch", "as-agent: ./nosuch: No such file or directory"),
+        ("./answer", "as-agent: ./answer: Permission denied"),
+    ],
+)
+async def test_program_that_the_agent_does_not_have_is_named(image: str, program: str, reason: str) -> None:
+    step = await finish(image, "echo 42 > answer", f"as-agent {program}\n".encode())
+    assert step.score is not None
+    assert step.score.rules[0].reason == f"tests/test.sh ended with exit code 1: {reason}"
+
+
+@pytest.mark.docker
 async def test_script_gets_the_files_of_its_folder(image: str) -> None:
     playing = play(
         image,
@@ -301,7 +316,7 @@ def test_unsupported_keys_and_missing_folders_are_reported(options: dict[str, An
     assert message in str(failure.value)
 
 
-WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with line ends of Unix (LF)"
+WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with those of Unix (LF)"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +330,7 @@ WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save
         ({"image": "", "build": "{{ id }}/"}, {"d/Dockerfile": ""}, "must begin with a folder"),
         ({"image": "", "build": "env/{{ id }}"}, {"env/d/Dockerfile": ""}, "the folder 'env/c/' has no Dockerfile"),
         ({"policy": "program", "program": "agent/main.py"}, {"agent/main.py": "import os\r\n"}, ""),
-        ({"policy": "program", "program": "agent/main.py"}, {"agent/main.py": "#!/a\r\n"}, f"'agent/main.py' {WINDOWS}"),
+        ({"policy": "program", "program": "agent/main.py"}, {"agent/main.py": "#!a\r\n"}, f"'agent/main.py' {WINDOWS}"),
     ],
 )
 def test_scripts_that_cannot_be_run_are_reported_for_each_case(
