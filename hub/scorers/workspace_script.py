@@ -45,7 +45,7 @@ os.setgid({user})
 os.setuid({user})
 os.environ["HOME"] = "/tmp"
 folder = os.path.dirname(sys.argv[0])  # the agent cannot enter it, which would hide that a program is not found
-os.environ["PATH"] = ":".join(path for path in os.environ["PATH"].split(":") if path != folder)
+os.environ["PATH"] = ":".join(path for path in os.environ.get("PATH", os.defpath).split(":") if path != folder)
 try:
     os.execvp(sys.argv[1], sys.argv[1:])
 except OSError as error:
