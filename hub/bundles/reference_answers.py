@@ -11,6 +11,7 @@ from hub.datasets.disk_index import DiskIndex
 from hub.datasets.files import read_file
 from hub.datasets.row_types import DatasetError, Opener, Row
 from hub.harnesses.steps.program import REFERENCE_CALL
+from hub.harnesses.steps.workspace_files import WINDOWS_LINE_ENDS, has_windows_line_ends
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Answers
 from hub.protocols.calls import CallKey, ModelError, Reply
@@ -148,9 +149,12 @@ def _script_messages(path: str, open_file: Opener) -> list[Message]:
     """Return a call of the tool `bash` with the script at *path* as its command. Raises ValueError."""
     try:
         with open_file(path) as file:
-            command = file.read().decode("utf-8")
+            script = file.read()
+        command = script.decode("utf-8")
     except (OSError, KeyError, ValueError, BundleError) as error:
         raise ValueError(f"the script {path!r} cannot be read: {error}") from None
+    if has_windows_line_ends(script):
+        raise ValueError(f"the script {path!r} {WINDOWS_LINE_ENDS}")
     call = {"name": "bash", "arguments": json.dumps({"command": command})}
     return assistant_messages(
         [{"content": None, "tool_calls": [{"id": REFERENCE_CALL, "type": "function", "function": call}]}, "Done."]

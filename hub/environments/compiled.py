@@ -112,9 +112,13 @@ class CompiledEnvironment:
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
 
     def check_case(self, case: CaseData) -> None:
-        """Raise CaseError if the options of the harness do not fit *case*, such as tools that do not exist."""
-        for problem in self.harness.case_problems(self.harness_options(case), self.files):
-            raise CaseError(f"harness.{problem.path}", f"case {case.id!r}: {problem.message}")
+        """Raise CaseError if options do not fit *case*, such as tools or scripts that do not exist."""
+        found = [("harness", self.harness.case_problems(self.harness_options(case), self.files))]
+        for item in self.rendered_rules(case):
+            found.append((item.rule.where, item.rule.scorer.case_problems(item.options, self.files)))
+        for where, problems in found:
+            for problem in problems:
+                raise CaseError(f"{where}.{problem.path}", f"case {case.id!r}: {problem.message}")
 
     def rendered_rules(self, case: CaseData) -> list[RenderedRule]:
         """Return the rules that apply to *case* (`when`), rendered. Raises CaseError."""

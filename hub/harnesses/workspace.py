@@ -8,7 +8,14 @@ from typing import cast
 
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
-from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, package_problems, service_images
+from hub.harnesses.boxes.options import (
+    WorkspaceOptions,
+    case_problems,
+    code_paths,
+    option_problems,
+    package_problems,
+    service_images,
+)
 from hub.harnesses.boxes.preparation import built_image, open_workspace
 from hub.harnesses.boxes.program_turns import begin_program, continue_program
 from hub.harnesses.boxes.recovery import restore, take_snapshot, wants_snapshot, with_note
@@ -145,3 +152,6 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         self, options: Mapping[str, object], files: Mapping[str, bytes], packages: Sequence[str] = ()
     ) -> list[Problem]:
         return option_problems(options, files) + (package_problems(options) if packages else [])
+
+    def case_problems(self, options: WorkspaceOptions, files: Mapping[str, bytes]) -> list[Problem]:
+        return case_problems(options, files)

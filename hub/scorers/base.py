@@ -141,6 +141,10 @@ class Scorer(ABC, Generic[OptionsT]):
         """
         return []
 
+    def case_problems(self, options: OptionsT, files: Mapping[str, bytes]) -> list[Problem]:
+        """Return mistakes in the *options* of one case that their types do not show, with paths below the rule."""
+        return []
+
     def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
         """Return whether tests of a rule with the raw *options* run in a process with what the model wrote.
 

@@ -14,7 +14,7 @@ from hub.harnesses.base import Services
 from hub.harnesses.boxes.state import WorkspaceState, handle_of
 from hub.harnesses.boxes.tools import describe_result
 from hub.harnesses.steps.script_imports import imports_artifacts
-from hub.harnesses.steps.workspace_files import code_of, unknown_folder
+from hub.harnesses.steps.workspace_files import code_of, script_problem, unknown_folder
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, rounded_score
@@ -44,7 +44,12 @@ os.setgroups([])
 os.setgid({user})
 os.setuid({user})
 os.environ["HOME"] = "/tmp"
-os.execvp(sys.argv[1], sys.argv[1:])
+folder = os.path.dirname(sys.argv[0])  # the agent cannot enter it, which would hide that a program is not found
+os.environ["PATH"] = ":".join(path for path in os.environ.get("PATH", os.defpath).split(":") if path != folder)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.exit("as-agent: %s: %s" % (sys.argv[1], error.strerror))
 """
 
 
@@ -85,6 +90,10 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
 
     def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         return unknown_folder(options.get("path"), "path")
+
+    def case_problems(self, options: WorkspaceScriptOptions, files: Mapping[str, bytes]) -> list[Problem]:
+        message = script_problem(options.path, files)
+        return [Problem(message, "path")] if message else []
 
     def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
         trust, named = options.get("trust", "auto"), self.code_paths(options)

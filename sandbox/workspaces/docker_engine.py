@@ -13,7 +13,7 @@ from docker.types import LogConfig
 
 from sandbox.connections.transports.docker import DEFAULT_IMAGE, PACKAGES_IMAGE, Keywords, plain_socket, remove
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
+from sandbox.workspaces.base import VERIFY, BoxSpec, Handle, WorkspaceError, WorkspaceLost
 from sandbox.workspaces.builds import ImageBuilder
 from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.docker_api import (
@@ -208,6 +208,7 @@ class DockerWorkspaces(DriverWorkspaces):
     def _start(self, handle: Handle, spec: BoxSpec) -> None:
         try:
             with reported(), self.connect(handle, start=True) as connection:
+                _set_modes(connection, spec)
                 self.wait_for_driver(connection, spec)
         except SandboxUnavailable as error:
             raise not_started(spec.image, error) from error
@@ -245,3 +246,12 @@ class DockerWorkspaces(DriverWorkspaces):
         except FAILURES as error:
             raise WorkspaceLost(f"The workspace cannot be reached: {sentence(error)}") from error
         return connection
+
+
+def _set_modes(connection: Connection, spec: BoxSpec) -> None:
+    """Give the writable folders their modes. A folder that the image has too is mounted with the image's mode."""
+    with contextlib.suppress(WorkspaceError):  # it is in a folder of the image that the agent may not enter
+        connection.call("change_mode", path=spec.workdir, mode=0o755)
+    connection.call("change_mode", path="/tmp", mode=0o1777, root=True)  # noqa: S108
+    if spec.verify:
+        connection.call("change_mode", path=VERIFY, mode=0o700, root=True)

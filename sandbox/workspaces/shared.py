@@ -97,7 +97,10 @@ async def open_in_thread(
 
     def close(opened: Future[Handle]) -> None:
         if not opened.cancelled() and opened.exception() is None:
-            executor.submit(engine.close, opened.result())
+            try:
+                executor.submit(engine.close, opened.result())
+            except RuntimeError:  # the process is ending, and waits for this thread
+                engine.close(opened.result())
 
     try:
         return await asyncio.wrap_future(opening)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hub.benchmarks.harbor.installs import STAND_INS
 from hub.benchmarks.harbor.task_files import files_below, files_in
+from hub.harnesses.steps.workspace_files import WINDOWS_LINE_ENDS, has_windows_line_ends
 from sandbox.workspaces.builds import archive
 
 _MAX_SOLUTION = 60_000  # bytes of a packed solution; a command has at most 100,000
@@ -80,6 +81,8 @@ def solution_script(folder: Path, variables: Mapping[str, str]) -> tuple[str, st
     files = list(files_in(folder / "solution"))
     if len(files) == 1 and not re.search(r"/solution\b|\$0|BASH_SOURCE", text):
         return _exports(variables) + text, ""
+    if has_windows_line_ends(script.read_bytes()):
+        return "", f"solution/solve.sh {WINDOWS_LINE_ENDS}"
     content = {path: file.read_bytes() for path, file in files_below(folder / "solution").items()}
     packed = gzip.compress(archive(content).getvalue(), mtime=0)
     if len(packed) > _MAX_SOLUTION:

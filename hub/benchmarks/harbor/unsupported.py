@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from hub.benchmarks.harbor.task_files import read_file
+from hub.harnesses.steps.workspace_files import WINDOWS_LINE_ENDS, has_windows_line_ends
 
 _ROOT = ("${CONTEXT_DIR}/..", "..")  # contexts of a compose file that mean the task's folder
 _BUILDKIT = re.compile(r"^\s*(?:RUN|COPY|ADD)\s.*?(<<-?[\"']?[A-Za-z_]\w*|--mount=|--chmod=|--link\b)", re.I)
@@ -34,6 +35,9 @@ def find_unsupported(
     for name in ("instruction.md", "environment/Dockerfile", "tests/test.sh"):
         if not (folder / name).is_file():
             yield f"it has no {name}"
+    tests = folder / "tests" / "test.sh"
+    if tests.is_file() and has_windows_line_ends(tests.read_bytes()):
+        yield f"tests/test.sh {WINDOWS_LINE_ENDS}"
     for number, line in enumerate(read_file(folder / "environment" / "Dockerfile").splitlines(), 1):
         if used := _BUILDKIT.match(line):
             yield f"it needs BuildKit, which builds here do not use: line {number} of the Dockerfile has {used[1]}"

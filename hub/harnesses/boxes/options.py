@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from hub.common.problems import Problem
 from hub.harnesses.steps.tool_loop import ToolLoopOptions
-from hub.harnesses.steps.workspace_files import code_of, folder_of, unknown_folder
+from hub.harnesses.steps.workspace_files import code_of, folder_of, script_problem, unknown_folder
 from hub.manifest.schema import check_relative
 from sandbox.workspaces.base import PACKAGES
 
@@ -199,6 +199,17 @@ def option_problems(options: Mapping[str, object], files: Mapping[str, bytes]) -
     if isinstance(build, str) and build and "{{" not in build and f"{build.rstrip('/')}/Dockerfile" not in files:
         refused.append(Problem(f"the folder {build!r} has no Dockerfile", "build"))
     return refused + unknown_folder(options.get("setup"), "setup") + unknown_folder(build, "build")
+
+
+def case_problems(options: WorkspaceOptions, files: Mapping[str, bytes]) -> list[Problem]:
+    """Return the problems of the files that the rendered *options* of a case name."""
+    scripts = {"setup": options.setup}
+    if not options.program.endswith(".py") or files.get(options.program, b"").startswith(b"#!"):
+        scripts["program"] = options.program
+    found = {key: script_problem(path, files) for key, path in scripts.items() if path}
+    if options.build and f"{options.build}Dockerfile" not in files:
+        found["build"] = f"the folder {options.build!r} has no Dockerfile"
+    return [Problem(message, key) for key, message in found.items() if message]
 
 
 def package_problems(options: Mapping[str, object]) -> list[Problem]:

@@ -1,6 +1,10 @@
 """Scripts of a bundle that are named by a template, such as `setup/{{ id }}.sh`: their folder is code of the bundle."""
 
+from collections.abc import Mapping
+
 from hub.common.problems import Problem
+
+WINDOWS_LINE_ENDS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with those of Unix (LF)"
 
 
 def code_of(path: object) -> list[str]:
@@ -25,3 +29,15 @@ def unknown_folder(path: object, key: str) -> list[Problem]:
     if isinstance(path, str) and "{{" in path and "/" not in path.partition("{{")[0]:
         return [Problem(f"{path!r} must begin with a folder, such as {key}/{{{{ id }}}}.sh", key)]
     return []
+
+
+def script_problem(path: str, files: Mapping[str, bytes]) -> str:
+    """Return why the script *path* of a bundle cannot be run: it is missing, or has line ends of Windows."""
+    if path not in files:
+        return f"the bundle has no file {path!r}"
+    return f"{path!r} {WINDOWS_LINE_ENDS}" if has_windows_line_ends(files[path]) else ""
+
+
+def has_windows_line_ends(script: bytes) -> bool:
+    """Return whether the first line ends with CRLF, which makes its last word or its interpreter another name."""
+    return script.partition(b"\n")[0].endswith(b"\r")

@@ -128,6 +128,8 @@ def test_answer_can_name_a_script_of_the_bundle(tmp_path):
     assert json.loads(found.messages[0]["tool_calls"][0]["function"]["arguments"]) == {"command": "echo Lyon\n"}
     files["wrong.jsonl"] = lines([{**answer, "script": "wrong/b.sh"}])
     assert "wrong/b.sh" in only_problem(write_bundle(tmp_path / "missing", files=files))
+    windows = {**files, "wrong.jsonl": lines([answer]), "wrong/a.sh": "echo Lyon\r\n"}
+    assert "has line ends of Windows (CRLF)" in only_problem(write_bundle(tmp_path / "windows", files=windows))
     files["wrong.jsonl"] = lines([{**answer, "content": "Lyon"}])
     assert "give either `content`" in only_problem(write_bundle(tmp_path / "both", files=files))
 

@@ -12,7 +12,7 @@ from django.conf import settings as site_settings
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
-from hub.environments.compiled import CompileError
+from hub.environments.compiled import CaseError, CompileError
 from hub.environments.episodes import Step
 from hub.gates.runner import run_gates
 from hub.harnesses.base import HarnessError
@@ -249,6 +249,21 @@ async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("nosuch", "as-agent: nosuch: No such file or directory"),
+        ("./nosuch", "as-agent: ./nosuch: No such file or directory"),
+        ("./answer", "as-agent: ./answer: Permission denied"),
+    ],
+)
+async def test_program_that_the_agent_does_not_have_is_named(image: str, program: str, reason: str) -> None:
+    step = await finish(image, "echo 42 > answer", f"as-agent {program}\n".encode())
+    assert step.score is not None
+    assert step.score.rules[0].reason == f"tests/test.sh ended with exit code 1: {reason}"
+
+
+@pytest.mark.docker
 async def test_script_gets_the_files_of_its_folder(image: str) -> None:
     playing = play(
         image,
@@ -299,6 +314,39 @@ def test_unsupported_keys_and_missing_folders_are_reported(options: dict[str, An
     with pytest.raises(CompileError) as failure:
         environment({"type": "workspace", "image": "x", **options}, files={"tests/test.sh": ""}, rules=[RULE])
     assert message in str(failure.value)
+
+
+WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save it with those of Unix (LF)"
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "message"),
+    [
+        ({"setup": "setup/{{ id }}.sh"}, {"setup/c.sh": "#!/bin/sh\r\nls\r\n"}, f"'setup/c.sh' {WINDOWS}"),
+        ({"setup": "setup/{{ id }}.sh"}, {"setup/d.sh": "ls\n"}, "the bundle has no file 'setup/c.sh'"),
+        ({}, {"tests/test.sh": "set -e\r\nls\r\n"}, f"'tests/test.sh' {WINDOWS}"),
+        ({}, {"tests/test.sh": "ls\nprintf 'a\r\n'\n"}, ""),
+        ({"rule": "tests/{{ id }}.sh"}, {}, "the bundle has no file 'tests/c.sh'"),
+        ({"image": "", "build": "{{ id }}/"}, {"d/Dockerfile": ""}, "must begin with a folder"),
+        ({"image": "", "build": "env/{{ id }}"}, {"env/d/Dockerfile": ""}, "the folder 'env/c/' has no Dockerfile"),
+        ({"policy": "program", "program": "agent/main.py"}, {"agent/main.py": "import os\r\n"}, ""),
+        ({"policy": "program", "program": "agent/main.py"}, {"agent/main.py": "#!a\r\n"}, f"'agent/main.py' {WINDOWS}"),
+    ],
+)
+def test_scripts_that_cannot_be_run_are_reported_for_each_case(
+    options: dict[str, Any], files: dict[str, str], message: str
+) -> None:
+    rule = {**RULE, "path": options.pop("rule", RULE["path"])}
+    found = ""
+    try:
+        compiled = environment(
+            {"type": "workspace", "image": "x", **options}, files={"tests/test.sh": "ls\n", **files}, rules=[rule]
+        )
+        compiled.check_case(CaseData(id="c", input=""))
+    except (CaseError, CompileError) as error:
+        found = str(error)
+    assert message in found
+    assert bool(message) == bool(found)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,21 @@ def test_hard_links_of_the_work_folder_are_kept(engine: DockerWorkspaces) -> Non
         engine.close(box)
 
 
+def test_folders_of_the_image_do_not_decide_the_modes_of_writable_ones(engine: DockerWorkspaces) -> None:
+    name = engine.build(
+        folder("RUN mkdir -p -m 777 /verify && mkdir -p /work && chmod 700 /work && chmod 755 /tmp"),
+        "/app",
+        120,
+        allowed=True,
+    )
+    box = engine.open(BoxSpec(image=name, workdir="/work", verify=True))
+    try:
+        result = engine.execute(box, "stat -c '%n %a %u' /work /tmp /verify", 10)
+        assert result.output == "/work 755 1000\n/tmp 1777 0\n/verify 700 0\n"
+    finally:
+        engine.close(box)
+
+
 def test_concurrent_builds_of_one_folder_build_it_once(engine: DockerWorkspaces) -> None:
     context = folder("RUN sleep 1; cat /proc/sys/kernel/random/uuid > /opt/unique")
     names: list[str] = []

@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
 
+from sandbox.workspaces import shared
 from sandbox.workspaces.base import Handle, WorkspaceEngine
 from sandbox.workspaces.shared import open_in_thread
 from tests.processes import wait_until
@@ -13,7 +15,10 @@ from tests.processes import wait_until
 BOX = Handle(host="host", id="box", generation="1", image="image")
 
 
-def test_box_that_opens_while_its_caller_is_cancelled_is_closed() -> None:
+@pytest.mark.parametrize("ending", [False, True], ids=["process-continues", "process-ends"])
+def test_box_that_opens_while_its_caller_is_cancelled_is_closed(monkeypatch: pytest.MonkeyPatch, ending: bool) -> None:
+    executor = ThreadPoolExecutor(1)
+    monkeypatch.setattr(shared, "_executor", executor)
     engine, begun, cancelled = Mock(spec=WorkspaceEngine), threading.Event(), threading.Event()
 
     def open_slowly() -> Handle:
@@ -27,6 +32,8 @@ def test_box_that_opens_while_its_caller_is_cancelled_is_closed() -> None:
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
+        if ending:
+            executor.shutdown(wait=False)  # as at the end of the process: no new calls
         cancelled.set()
 
     asyncio.run(cancel())
