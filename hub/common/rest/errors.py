@@ -42,6 +42,7 @@ def error_response(error: Exception, context: Mapping[str, object]) -> Response 
     request = context.get("request")
     if response is not None and isinstance(request, Request):
         request.accepted_renderer = JSONRenderer()  # that of the view may write YAML or HTML
+        request.accepted_media_type = JSONRenderer.media_type
         response.content_type = error_content_type(request.headers.get("Accept", ""))
     return response
 

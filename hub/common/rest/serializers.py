@@ -25,14 +25,18 @@ class StrictSerializer(serializers.Serializer[object]):
         serializer.is_valid(raise_exception=True)
         return cast(Body, serializer.validated_data)
 
+    def get_fields(self) -> dict[str, serializers.Field]:  # type: ignore[type-arg]
+        fields = super().get_fields()
+        for field in fields.values():
+            if isinstance(field, serializers.ChoiceField):
+                choices = ", ".join(map(str, field.choices))
+                field.error_messages["invalid_choice"] = f"{{input}} is not known. Choose one of {choices}."
+        return fields
+
     def to_internal_value(self, data: object) -> object:
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
             unknown = sorted(str(key) for key in data if key not in known)
             if unknown:
                 raise ValidationError({key: unknown_key(key, known) for key in unknown})
-        for field in self.fields.values():
-            if isinstance(field, serializers.ChoiceField):
-                choices = ", ".join(map(str, field.choices))
-                field.error_messages["invalid_choice"] = f"{{input}} is not known. Choose one of {choices}."
         return super().to_internal_value(data)
