@@ -90,6 +90,11 @@ def wait_until(condition: Callable[[], bool], each_second: Callable[[], object] 
         time.sleep(0.02)
 
 
+# A process of a pool waits up to 30 s until the main process has read its last result, which it no longer does if SIGTERM
+# came just before.
+WORKER_ENDS_WITHIN_S = 60
+
+
 @contextmanager
 def worker(
     broker: str, pool: str = "threads", queues: str = "", log: int | None = None, **more: str
@@ -116,7 +121,7 @@ def worker(
         yield process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(WORKER_ENDS_WITHIN_S)
 
 
 def send_task(broker: str, name: str = "runs.execute_queued", queue: str = "runs") -> None:

@@ -24,7 +24,7 @@ from runs.queue import take_next_lease
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
-from tests.processes import descendants, send_task, start_eval, wait_until, worker
+from tests.processes import WORKER_ENDS_WITHIN_S, descendants, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
 from tests.services import empty_redis_url, redis_url
 
@@ -82,7 +82,7 @@ def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(
                 send_task(empty_redis_url())
                 wait_until(lambda: Response.objects.count() == 2)
                 end(process)
-                process.wait(30)
+                process.wait(WORKER_ENDS_WITHIN_S)
             run.refresh_from_db()
             assert (run.status, run.lease_owner) == ("queued", "")
             continue_replies.set()
@@ -122,7 +122,7 @@ def test_code_that_runs_when_all_processes_get_sigterm_is_run_again(folder: Path
             send_task(empty_redis_url())
             wait_until(lambda: len(server.requests) > 2)
             _end_all_processes(process)
-            process.wait(30)
+            process.wait(WORKER_ENDS_WITHIN_S)
         run.refresh_from_db()
         assert (run.status, run.lease_owner) == ("queued", "")
         with worker(redis_url(), "prefork", LLMEVAL_SANDBOX_WEAK_ISOLATION="1"):
