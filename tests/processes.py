@@ -90,8 +90,8 @@ def wait_until(condition: Callable[[], bool], each_second: Callable[[], object] 
         time.sleep(0.02)
 
 
-# A process of a pool waits up to 30 s until the main process has read its last result, which it no longer does if SIGTERM
-# came just before.
+# A process of a pool waits up to 30 s until the main process has read its last result. The main process no longer reads
+# it if SIGTERM came just before.
 WORKER_ENDS_WITHIN_S = 60
 
 
