@@ -9,8 +9,7 @@ from django.forms.fields import InvalidJSONInput
 from django.http import QueryDict
 from pydantic import ValidationError
 
-from hub.common.rest.parsers import MAX_DEPTH, depth_exceeds
-from hub.common.storable import unstorable_character
+from hub.common.rest.parsers import TOO_DEEP, find_problem
 from hub.models import Team
 from hub.protocols.messages import JSON
 from hub.teams.choice import choose_team
@@ -100,15 +99,12 @@ class ParametersField(forms.JSONField):
     """JSON that nests no deeper than a request to REST may, without text that cannot be stored."""
 
     def to_python(self, value: object) -> object:  # type: ignore[override]  # JSON, not only text
-        too_deep = forms.ValidationError(f"It nests more than {MAX_DEPTH} levels deep.")
         try:
             found: object = super().to_python(value)
         except RecursionError:
-            raise too_deep from None
-        if depth_exceeds(found, MAX_DEPTH):
-            raise too_deep
-        if character := unstorable_character(found):
-            raise forms.ValidationError(f"It contains the character U+{ord(character):04X}, which cannot be stored.")
+            raise forms.ValidationError(f"It {TOO_DEEP}.") from None
+        if problem := find_problem(found):
+            raise forms.ValidationError(f"It {problem}.")
         return found
 
     def bound_data(self, data: str | None, initial: object) -> object:

@@ -9,6 +9,7 @@ from rest_framework.parsers import JSONParser
 from hub.common.storable import unstorable_character
 
 MAX_DEPTH = 100
+TOO_DEEP = f"nests more than {MAX_DEPTH} levels deep"
 
 
 class BoundedJSONParser(JSONParser):
@@ -23,15 +24,12 @@ class BoundedJSONParser(JSONParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        too_deep = ParseError(f"The body nests more than {MAX_DEPTH} levels deep.")
         try:
             data: dict[str, object] = super().parse(stream, media_type, parser_context)
         except RecursionError:
-            raise too_deep from None
-        if depth_exceeds(data, MAX_DEPTH):
-            raise too_deep
-        if self.storable_only and (character := unstorable_character(data)):
-            raise ParseError(f"The body contains the character U+{ord(character):04X}, which cannot be stored.")
+            raise ParseError(f"The body {TOO_DEEP}.") from None
+        if problem := find_problem(data, storable_only=self.storable_only):
+            raise ParseError(f"The body {problem}.")
         return data
 
 
@@ -39,6 +37,18 @@ class TranscriptJSONParser(BoundedJSONParser):
     """JSON with texts of models. The view replaces characters that cannot be stored."""
 
     storable_only = False
+
+
+def find_problem(value: object, *, storable_only: bool = True) -> str:
+    """Return why JSON from a request is refused, as the end of a sentence, or "" if it is not.
+
+    With *storable_only*, texts that databases cannot store are refused, too.
+    """
+    if depth_exceeds(value, MAX_DEPTH):
+        return TOO_DEEP
+    if storable_only and (character := unstorable_character(value)):
+        return f"contains the character U+{ord(character):04X}, which cannot be stored"
+    return ""
 
 
 def depth_exceeds(value: object, limit: int) -> bool:
