@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -185,10 +184,10 @@ async def test_number_that_is_struck_through_is_no_answer(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("rule", ["exact_match", "includes"])
-async def test_long_texts_are_compared_quickly(rule: str, text: str) -> None:
-    started = time.monotonic()
+@pytest.mark.timeout(40)
+async def test_long_texts_are_compared_in_linear_time(rule: str, text: str) -> None:
+    """This takes a second. With quadratic patterns it would exceed the time limit."""
     assert (await judge(rule, text, target="5 km")).value == 0.0
-    assert time.monotonic() - started < 10
 
 
 # ---- includes --------------------------------------------------------------------------------------------------------
