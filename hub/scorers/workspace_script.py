@@ -34,6 +34,7 @@ from sandbox.workspaces.base import (
 from sandbox.workspaces.shared import get_workspaces, in_thread, open_in_thread
 
 _TESTS = f"{VERIFY}/tests"
+_PROGRAMS = f"{VERIFY}/bin"
 _MAX_REWARD_BYTES = 64 * 1024
 _STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 AS_AGENT = """#!/usr/bin/env -S python3 -I -S
@@ -71,6 +72,13 @@ class WorkspaceScriptOptions(ScorerOptions):
     trust: Annotated[Literal["auto", "isolated", "in_process"], Field(exclude_if=lambda trust: trust == "auto")] = (
         "auto"
     )
+
+    @field_validator("reward")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value in (".", "..", *map(posixpath.basename, (_TESTS, _PROGRAMS))):
+            raise ValueError(f"{value!r} is a folder of the box that scores; use another name, such as reward.json")
+        return value
 
     @field_validator("path", "files")
     @classmethod
@@ -203,10 +211,10 @@ def _run_script(
     script = f"{_TESTS}/{posixpath.basename(options.path)}"
     carried[script] = files[options.path]
     engine.write(box, carried, root=True, mode=0o700)
-    engine.write(box, {f"{VERIFY}/bin/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
+    engine.write(box, {f"{_PROGRAMS}/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
     reward = f"{VERIFY}/{options.reward or 'reward'}"
     environment = {
-        "PATH": ":".join([f"{VERIFY}/bin", *_trusted_path(engine, box, world), *_STANDARD_PATH]),
+        "PATH": ":".join([_PROGRAMS, *_trusted_path(engine, box, world), *_STANDARD_PATH]),
         "HOME": VERIFY,
         "TESTS": _TESTS,
         "WORKDIR": world["workdir"],

@@ -372,6 +372,15 @@ def test_invalid_options_name_what_is_wrong(options: dict[str, Any], message: st
     assert message in str(failure.value)
 
 
+@pytest.mark.parametrize("name", ["tests", "bin", ".", ".."])
+def test_reward_cannot_have_the_name_of_a_folder(name: str) -> None:
+    compiled = environment(
+        {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": name}]
+    )
+    with pytest.raises(CaseError, match=re.escape(f"{name!r} is a folder of the box that scores")):
+        compiled.check_case(CaseData(id="c", input=""))
+
+
 def test_rule_needs_the_harness_workspace() -> None:
     with pytest.raises(CompileError, match="the rule workspace_script scores episodes of the harness workspace"):
         environment({"type": "single_turn"}, files={"tests/test.sh": ""}, rules=[RULE])
