@@ -151,6 +151,13 @@ def test_count_of_the_same_mistake_is_a_sentence_of_its_own():
     ]
 
 
+def test_name_of_a_file_and_of_a_folder_among_the_files_of_a_case_is_rejected(tmp_path):
+    row = {"country": "France", "capital": "Paris", "files": {"src/a": "x", "src/a/b": "y", "src/ab": "z"}}
+    problem = only_problem(write_bundle(tmp_path, files={"cases.jsonl": lines([row])}, wrong=None))
+    assert problem.startswith("cases.jsonl:1")
+    assert "'src/a' is the name of a file and the folder of 'src/a/b'; rename one of the two." in problem
+
+
 def test_empty_dataset_is_rejected(tmp_path):
     assert "no rows" in only_problem(write_bundle(tmp_path, files={"cases.jsonl": "\n"}, wrong=None))
 
