@@ -118,6 +118,16 @@ def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
         find_tasks(tmp_path / "nowhere")
 
 
+def test_slug_and_version_of_a_written_bundle_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_task(tmp_path / "tasks" / "good")
+    arguments = ["import_harbor", str(tmp_path / "tasks"), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit):
+        call_command(*arguments, "--slug", "Not a slug", "--bundle-version", "one")
+    printed = capsys.readouterr().err
+    assert '(slug): "Not a slug" does not fit' in printed and '(version): "one" does not fit' in printed
+    assert not (tmp_path / "out").exists()
+
+
 def test_table_names_every_task_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_task(tmp_path / "tasks" / "good")
     shutil.rmtree(write_task(tmp_path / "tasks" / "unsolved") / "solution")
