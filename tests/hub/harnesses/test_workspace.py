@@ -121,6 +121,16 @@ async def test_command_beyond_its_time_is_reported_to_the_model(image: str) -> N
 
 
 @pytest.mark.docker
+async def test_setup_is_run_by_the_program_of_its_first_line(image: str) -> None:
+    script = "#!/usr/bin/env python3\nimport os\nopen('setup.txt', 'w').write(str(os.getuid()))\n"
+    playing = play(image, setup="setup.sh", files={"setup.sh": script})
+    await playing.reset()
+    step = await playing.step(calls(("bash", {"command": "cat setup.txt; ls /tmp"})))
+    assert contents(step.observation.messages)[0].startswith("1000\n[exit code 0")
+    await playing.close()
+
+
+@pytest.mark.docker
 async def test_failed_setup_is_an_error_of_the_environment_and_leaves_no_box(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo broken; exit 4\n"})
     with pytest.raises(HarnessError, match=r"setup.sh failed: broken\n\[exit code 4"):
@@ -357,6 +367,8 @@ def test_scripts_that_cannot_be_run_are_reported_for_each_case(
         ({"network": {"allow": ["*.org"]}}, "'*.org' is not the name of a host"),
         ({"network": {"allow": ["https://pypi.org"]}}, "'https://pypi.org' is not the name of a host"),
         ({"workdir": "/usr"}, "'/usr' cannot be the work folder"),
+        ({"workdir": "/lib64"}, "'/lib64' cannot be the work folder"),
+        ({"workdir": "/usr/bin"}, "'/usr/bin' cannot be the work folder"),
         ({"workdir": "app"}, "'app' must be an absolute path"),
         ({"artifacts": ["/etc"]}, "the artifact '/etc' must be below the work folder /app"),
         ({"user": 0}, "user"),
