@@ -107,8 +107,7 @@ def test_tasks_are_listed(server: Server, client: Client) -> None:
         task = http.post("/changing-plans/task", json={"split": "", "index": 2}).json()["task"]
         assert task == {"id": cases[2].id, "index": 2, "split": ""}
         for outside in (-1, len(cases)):
-            answer = http.post("/changing-plans/task", json={"split": "", "index": outside})
-            assert answer.is_error and f"there are {len(cases)} cases" in answer.text
+            assert http.post("/changing-plans/task", json={"split": "", "index": outside}).status_code == 400
         schema = http.get("/schema").json()
         assert schema["action"]["required"] == ["message"]
 
