@@ -48,7 +48,8 @@ def write_task(folder: Path, image: str = "x", **files: str) -> Path:
         ({"task.toml": "[[steps]]\nname = 'a'\n"}, "it has several steps"),
         ({"task.toml": "[environment]\nskills_dir = '/s'\n"}, "it needs skills (environment.skills_dir)"),
         ({"task.toml": "= 1"}, "task.toml cannot be read: "),
-        ({"tests/test.sh": TEST.replace("\n", "\r\n")}, "tests/test.sh has line ends of Windows (CRLF)"),
+        ({"tests/test.sh": TEST.replace("\n", "\r\n")}, "'tests/test.sh' has line ends of Windows (CRLF)"),
+        ({"tests/lib.sh": "set -e\r\n"}, "'tests/lib.sh' has line ends of Windows (CRLF)"),
         (
             {"environment/docker-compose.yaml": "services: {main: {}, db: {}}"},
             "it has services (environment/docker-compose.yaml)",

@@ -335,6 +335,10 @@ WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save
         ({"setup": "setup/{{ id }}.sh"}, {"setup/c.sh": "#!/bin/sh\r\nls\r\n"}, f"'setup/c.sh' {WINDOWS}"),
         ({"setup": "setup/{{ id }}.sh"}, {"setup/d.sh": "ls\n"}, "the bundle has no file 'setup/c.sh'"),
         ({}, {"tests/test.sh": "set -e\r\nls\r\n"}, f"'tests/test.sh' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/lib.sh": "set -e\r\nls\r\n"}, f"'tests/lib.sh' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/run": "#!/bin/sh\r\nls\r\n"}, f"'tests/run' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/run.py": "#!/bin/sh\r\n", "tests/a.txt": "a\r\n"}, ""),
+        ({}, {"tests/test.sh": "\ufeff#!/bin/sh\n"}, "'tests/test.sh' begins with a byte order mark"),
         ({}, {"tests/test.sh": "ls\nprintf 'a\r\n'\n"}, ""),
         ({"rule": "tests/{{ id }}.sh"}, {}, "the bundle has no file 'tests/c.sh'"),
         ({"image": "", "build": "{{ id }}/"}, {"d/Dockerfile": ""}, "must begin with a folder"),
@@ -346,7 +350,7 @@ WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save
 def test_scripts_that_cannot_be_run_are_reported_for_each_case(
     options: dict[str, Any], files: dict[str, str], message: str
 ) -> None:
-    rule = {**RULE, "path": options.pop("rule", RULE["path"])}
+    rule = {**RULE, "path": options.pop("rule", RULE["path"]), "files": options.pop("rule_files", "")}
     found = ""
     try:
         compiled = environment(
@@ -382,6 +386,14 @@ def test_invalid_options_name_what_is_wrong(options: dict[str, Any], message: st
     with pytest.raises(ValueError, match="harness") as failure:
         play("x", **options)
     assert message in str(failure.value)
+
+
+def test_reward_must_be_the_name_of_a_file() -> None:
+    compiled = environment(
+        {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": "out/reward"}]
+    )
+    with pytest.raises(CaseError, match="'out/reward' must be the name of a file, without a folder"):
+        compiled.check_case(CaseData(id="c", input=""))
 
 
 @pytest.mark.parametrize("name", ["tests", "bin", ".", ".."])
