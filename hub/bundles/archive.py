@@ -10,6 +10,7 @@ import struct
 import unicodedata
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
@@ -112,7 +113,9 @@ class Archive:
             _check_entry(entry)
         named = {entry.orig_filename.rstrip("/"): entry for entry in entries}
         if len(named) != len(entries):
-            raise ArchiveError("two entries have one name.", "Pack it again.")
+            names = Counter(entry.orig_filename.rstrip("/") for entry in entries)
+            twice = ascii(names.most_common(1)[0][0])[1:-1][:MAX_PATH]
+            raise ArchiveError("two entries have this name.", "Pack it again.", entry=twice)
         folders = {path for path, entry in named.items() if _is_folder(entry)}
         check_names(named, folders)
         _check_sizes(entries)

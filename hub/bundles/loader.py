@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from hub.bundles.archive import (
     MAX_ENTRIES,
+    MAX_PATH,
     MAX_UNPACKED,
     Archive,
     ArchiveError,
@@ -91,6 +92,9 @@ def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
             if is_junk(path):
                 continue
             if entry.is_dir(follow_symlinks=False):
+                if len(path) > MAX_PATH:  # also limits how deep this function calls itself
+                    message = f"the path of the folder is longer than {MAX_PATH} characters."
+                    raise ArchiveError(message, "Is it the right folder?", entry=path)
                 yield from _walk(Path(entry.path), path + "/")
             else:
                 yield path, entry

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from hub.common.problems import Problem
@@ -112,7 +112,14 @@ def _files(value: JSON) -> dict[str, JSON]:
             raise ValueError(f"the file path {path!r} must be relative, without . and ..")
         if not isinstance(content, str) and not (isinstance(content, dict) and _is_base64(content)):
             raise ValueError(f'the file {path!r} must be text or {{"b64": "..."}}.')
+        if above := next((folder for folder in _folders_above(path) if folder in value), None):
+            raise ValueError(f"{above!r} is the name of a file and the folder of {path!r}; rename one of the two.")
     return value
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
 def _is_base64(content: dict[str, JSON]) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from hub.common.wording import counted
 from hub.datasets.row_types import MAX_DATA_BYTES, MAX_ROW_BYTES, DatasetError, check_columns
 
 CHUNK_BYTES = 64 * 1024
@@ -43,6 +44,7 @@ def _finite(text: str) -> float:
     return value
 
 
+_ONE_A_LINE = "Write one object on each line; an array, or an object of several lines, belongs in a .json file."
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite)
 
@@ -57,7 +59,7 @@ def read_jsonl(path: str, stream: IO[bytes]) -> Iterator[tuple[int, object]]:
             try:
                 row: object = _DECODER.decode(text)
             except (ValueError, RecursionError) as error:
-                row = DatasetError(path, line, f"not JSON: {_first_sentence(error)}.")
+                row = DatasetError(path, line, f"not JSON: {_first_sentence(error)}.", _ONE_A_LINE)
             yield line, row
 
 
@@ -187,7 +189,9 @@ def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None)
             if len(cells) == len(header):
                 yield begins, dict(zip(header, cells, strict=True))
                 continue
-            message = f"the row has {len(cells)} cells, the header {len(header)}."
-            yield begins, DatasetError(path, begins, message, "Quote cells that contain commas.")
+            message = f"the row has {counted(len(cells), 'cell')}, the header {len(header)}."
+            more = len(cells) > len(header)
+            remedy = "Quote cells that contain commas." if more else "Write a comma for each empty cell, too."
+            yield begins, DatasetError(path, begins, message, remedy)
     except csv.Error as error:
         raise DatasetError(path, begins, f"not CSV: {error}.") from None

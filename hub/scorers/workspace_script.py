@@ -3,6 +3,7 @@
 import json
 import math
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, cast
@@ -14,7 +15,7 @@ from hub.harnesses.base import Services
 from hub.harnesses.boxes.state import WorkspaceState, handle_of
 from hub.harnesses.boxes.tools import describe_result
 from hub.harnesses.steps.script_imports import imports_artifacts
-from hub.harnesses.steps.workspace_files import code_of, script_problem, unknown_folder
+from hub.harnesses.steps.workspace_files import code_of, is_shell_script, script_problem, unknown_folder
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, rounded_score
@@ -34,6 +35,7 @@ from sandbox.workspaces.base import (
 from sandbox.workspaces.shared import get_workspaces, in_thread, open_in_thread
 
 _TESTS = f"{VERIFY}/tests"
+_PROGRAMS = f"{VERIFY}/bin"
 _MAX_REWARD_BYTES = 64 * 1024
 _STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 AS_AGENT = """#!/usr/bin/env -S python3 -I -S
@@ -64,13 +66,22 @@ class WorkspaceScriptOptions(ScorerOptions):
     path: str
     files: str = ""
     mode: Literal["separate"] = "separate"
-    reward: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""
+    reward: str = ""
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
     artifacts_mb: Annotated[int, Field(ge=1, le=128)] = 64
     # Left out of digests if it is not given, so that digests of existing cases do not change.
     trust: Annotated[Literal["auto", "isolated", "in_process"], Field(exclude_if=lambda trust: trust == "auto")] = (
         "auto"
     )
+
+    @field_validator("reward")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{0,64}", value):
+            raise ValueError(f"{value!r} must be the name of a file, without a folder, such as reward.json")
+        if value in (".", "..", *map(posixpath.basename, (_TESTS, _PROGRAMS))):
+            raise ValueError(f"{value!r} is a folder of the box that scores; use another name, such as reward.json")
+        return value
 
     @field_validator("path", "files")
     @classmethod
@@ -92,8 +103,12 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         return unknown_folder(options.get("path"), "path")
 
     def case_problems(self, options: WorkspaceScriptOptions, files: Mapping[str, bytes]) -> list[Problem]:
-        message = script_problem(options.path, files)
-        return [Problem(message, "path")] if message else []
+        scripts = {options.path: "path"}
+        for name, content in files_beside_script(options, files).items():
+            if is_shell_script(name, content):
+                scripts.setdefault(f"{options.files}/{name}", "files")
+        found = [(script_problem(path, files), key) for path, key in scripts.items()]
+        return [Problem(message, key) for message, key in found if message]
 
     def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
         trust, named = options.get("trust", "auto"), self.code_paths(options)
@@ -203,10 +218,10 @@ def _run_script(
     script = f"{_TESTS}/{posixpath.basename(options.path)}"
     carried[script] = files[options.path]
     engine.write(box, carried, root=True, mode=0o700)
-    engine.write(box, {f"{VERIFY}/bin/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
+    engine.write(box, {f"{_PROGRAMS}/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
     reward = f"{VERIFY}/{options.reward or 'reward'}"
     environment = {
-        "PATH": ":".join([f"{VERIFY}/bin", *_trusted_path(engine, box, world), *_STANDARD_PATH]),
+        "PATH": ":".join([_PROGRAMS, *_trusted_path(engine, box, world), *_STANDARD_PATH]),
         "HOME": VERIFY,
         "TESTS": _TESTS,
         "WORKDIR": world["workdir"],

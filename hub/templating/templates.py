@@ -47,8 +47,8 @@ class _Template:
                 self.plain: PlainTemplate | None = PlainTemplate(_ENV, source, tree)
             except NotPlain:
                 self.plain = None
-        except TemplateError as error:
-            raise RenderError(f"template {_short(source)} does not compile: {error}") from None
+        except TemplateError as error:  # its text also has a line of the template
+            raise RenderError(f"template {_short(source)} does not compile: {error.message}") from None
         except RecursionError:
             raise RenderError(f"template {_short(source)} does not compile: it is nested too deeply") from None
         except ValueError as error:  # such as a number of thousands of digits

@@ -211,7 +211,7 @@ class DockerWorkspaces(DriverWorkspaces):
                 _set_modes(connection, spec)
                 self.wait_for_driver(connection, spec)
         except SandboxUnavailable as error:
-            raise not_started(spec.image, error) from error
+            raise not_started(spec, error) from error
 
     def close(self, handle: Handle) -> None:
         with contextlib.suppress(*FAILURES):  # the sweep removes it

@@ -87,11 +87,11 @@ def total_memory_mb(spec: BoxSpec) -> int:
     return spec.limits.memory_mb + spec.limits.disk_mb + _TMP_MB + (_VERIFY_MB if spec.verify else 0)
 
 
-def not_started(image: str, reason: object) -> SandboxUnavailable:
+def not_started(spec: BoxSpec, reason: object) -> SandboxUnavailable:
     """Return the error of a box whose driver does not reply."""
     return SandboxUnavailable(
-        f"No workspace of the image {image} could be started: {str(reason).rstrip('.')}. "
-        "The image must have python3, 3.9 or later."
+        f"No workspace of the image {spec.image} could be started: {str(reason).rstrip('.')}. "
+        f"The image must have python3, 3.9 or later, and may need no file of the work folder {spec.workdir} to run it."
     )
 
 

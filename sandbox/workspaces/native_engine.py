@@ -106,13 +106,13 @@ class NativeWorkspaces(DriverWorkspaces):
                 "groups": plan["groups"],
             }
             (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
-            self._start(plan, state, spec.image)
+            self._start(plan, state, spec)
             with self.connect(handle) as connection:
                 self.wait_for_driver(connection, spec)
         except BaseException as error:
             self.close(handle)
             if isinstance(error, OSError | subprocess.TimeoutExpired):
-                raise not_started(spec.image, error) from error
+                raise not_started(spec, error) from error
             raise
         return handle
 
@@ -122,13 +122,13 @@ class NativeWorkspaces(DriverWorkspaces):
             raise SandboxUnavailable(f"The image of packages {image} has no folder {PACKAGES}.")
         return {"source": str(folder), "path": PACKAGES}
 
-    def _start(self, plan: BoxPlan, state: Path, image: str) -> None:
+    def _start(self, plan: BoxPlan, state: Path, spec: BoxSpec) -> None:
         """Start a box, and return once its driver runs. Raises SandboxUnavailable, OSError."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, _folder_descriptor(state) as folder:
             listener.bind(f"/proc/self/fd/{folder}/socket")
             listener.listen(64)
             if reason := self.zygote.start_box(plan, listener):
-                raise not_started(image, reason)
+                raise not_started(spec, reason)
 
     def connect(self, handle: Handle, *, start: bool = False) -> Connection:
         state = self._state(handle)

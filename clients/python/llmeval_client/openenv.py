@@ -15,6 +15,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
 
 from llmeval_client.requests import LLMEvalError
+from llmeval_client.state import cases_request, listed_cases
 from llmeval_client.synchronous import Client, Episode
 from llmeval_client.types import Case
 
@@ -134,20 +135,26 @@ class EpisodeSession(Environment):
         return [_task(index, case) for index, case in enumerate(self._cases(split))]
 
     def num_tasks(self, split: str) -> int:
-        return len(self._cases(split))
+        return self._page(split, 0, 1)[1]
 
     def get_task(self, split: str, index: int) -> dict[str, object]:
         """Return a case of *split*; an empty one selects all. Raises IndexError."""
-        cases = self._cases(split)
-        if not 0 <= index < len(cases):
-            raise IndexError(f"index: there are {len(cases)} cases.")
-        return _task(index, cases[index])
+        found, total = self._page(split, max(index, 0), 1)
+        if index < 0 or not found:
+            raise IndexError(f"index: there are {total} cases.")
+        return _task(index, found[0])
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, object]]:
         return self.list_tasks(split)[start:stop]
 
     def _cases(self, split: str) -> list[Case]:
         return self._client.cases(self._environment, split=split or None, opened=False)
+
+    def _page(self, split: str, offset: int, limit: int) -> tuple[list[Case], int]:
+        """Return at most *limit* cases of *split* from *offset* on, and how many it has."""
+        which = {"split": split or None, "opened": False, "limit": limit}
+        answer = self._client.send(cases_request(self._environment, offset, which))
+        return listed_cases(answer), int(answer["total"])
 
     def _delete_open(self) -> None:
         episode, self._episode = self._episode, None

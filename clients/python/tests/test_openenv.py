@@ -106,6 +106,8 @@ def test_tasks_are_listed(server: Server, client: Client) -> None:
         assert http.post("/changing-plans/num_tasks", json={"split": ""}).json() == {"num_tasks": len(cases)}
         task = http.post("/changing-plans/task", json={"split": "", "index": 2}).json()["task"]
         assert task == {"id": cases[2].id, "index": 2, "split": ""}
+        for outside in (-1, len(cases)):
+            assert http.post("/changing-plans/task", json={"split": "", "index": outside}).status_code == 400
         schema = http.get("/schema").json()
         assert schema["action"]["required"] == ["message"]
 

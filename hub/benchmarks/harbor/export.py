@@ -174,9 +174,9 @@ def _environment(options: WorkspaceOptions, case: CaseData, files: Mapping[str, 
         context["llmeval-setup.sh"] = script
         steps += [
             "COPY llmeval-setup.sh /llmeval-setup.sh",
-            "RUN chmod 644 /llmeval-setup.sh",
+            "RUN chmod 755 /llmeval-setup.sh",
             f"USER {options.user}:{options.user}",
-            "RUN sh /llmeval-setup.sh",
+            f"RUN {'' if script.startswith(b'#!') else 'sh '}/llmeval-setup.sh",
             "USER 0:0",
             "RUN rm /llmeval-setup.sh",
         ]

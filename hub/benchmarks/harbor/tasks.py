@@ -11,8 +11,8 @@ from hub.benchmarks.harbor.scripts import solution_script
 from hub.benchmarks.harbor.task_files import files_below, get_table, read_file
 from hub.benchmarks.harbor.unsupported import find_unsupported, is_built_from_root
 from hub.common.errors import UserError
+from hub.harnesses.boxes.options import RESERVED
 
-_RESERVED = ("/", "/tmp", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev")  # noqa: S108
 _MAX_DISK_MB = 2048  # of the work folder, which is in memory
 _HIDDEN = ("tests", "solution", "task.toml", "instruction.md")
 
@@ -96,7 +96,7 @@ def read_task(folder: Path) -> HarborTask:
     workdir = _workdir(folder, environment)
     if not workdir.startswith("/") or "$" in workdir or ":" in workdir:
         reasons.append(f"the work folder {workdir} is not an absolute path")
-    elif workdir in _RESERVED:
+    elif workdir in RESERVED:
         reasons.append(f"the work folder is {workdir}; only a folder of its own can be changed in a box")
     environments = [get_table(table, "env") for table in (environment, verifier, get_table(config, "solution"))]
     for name, table in zip(("environment.env", "verifier.env", "solution.env"), environments, strict=True):

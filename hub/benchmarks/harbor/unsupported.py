@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from hub.benchmarks.harbor.task_files import read_file
-from hub.harnesses.steps.workspace_files import WINDOWS_LINE_ENDS, has_windows_line_ends
+from hub.benchmarks.harbor.task_files import files_below, read_file
+from hub.harnesses.steps.workspace_files import is_shell_script, script_problem
 
 _ROOT = ("${CONTEXT_DIR}/..", "..")  # contexts of a compose file that mean the task's folder
 _BUILDKIT = re.compile(r"^\s*(?:RUN|COPY|ADD)\s.*?(<<-?[\"']?[A-Za-z_]\w*|--mount=|--chmod=|--link\b)", re.I)
@@ -35,9 +35,10 @@ def find_unsupported(
     for name in ("instruction.md", "environment/Dockerfile", "tests/test.sh"):
         if not (folder / name).is_file():
             yield f"it has no {name}"
-    tests = folder / "tests" / "test.sh"
-    if tests.is_file() and has_windows_line_ends(tests.read_bytes()):
-        yield f"tests/test.sh {WINDOWS_LINE_ENDS}"
+    tests = {f"tests/{name}": path.read_bytes() for name, path in files_below(folder / "tests").items()}
+    for name in tests:
+        if is_shell_script(name, tests[name]) and (message := script_problem(name, tests)):
+            yield message
     for number, line in enumerate(read_file(folder / "environment" / "Dockerfile").splitlines(), 1):
         if used := _BUILDKIT.match(line):
             yield f"it needs BuildKit, which builds here do not use: line {number} of the Dockerfile has {used[1]}"

@@ -102,15 +102,23 @@ def parse(text: str) -> YamlText:
         raise YamlError(1, str(error)) from None
 
 
+_REMEDIES = {
+    "mapping values are not allowed here": "put a text that contains `: ` in quotes, or check the indentation",
+    "found unknown escape character": "write a backslash as `\\\\`, or use single quotes",
+    "found character '\\t' that cannot start any token": "indent with spaces instead of tabs",
+}
+
+
 def _yaml_error(error: yaml.MarkedYAMLError) -> YamlError:
-    """Return PyYAML's own message with its line, and the line of the construct that it was reading."""
+    """Return PyYAML's own message with its line, the line of the construct that it was reading, and a remedy."""
     start, mark = error.context_mark, error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 1
     message = error.problem or "this is not YAML"
     if error.context:
         elsewhere = f" that starts on line {start.line + 1}" if start and start.line + 1 != line else ""
         message = f"{error.context}{elsewhere}: {message}"
-    return YamlError(line, message)
+    remedy = next((remedy for begin, remedy in _REMEDIES.items() if (error.problem or "").startswith(begin)), "")
+    return YamlError(line, f"{message}; {remedy}" if remedy else message)
 
 
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], loader: _Loader) -> None:

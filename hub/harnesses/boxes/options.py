@@ -13,7 +13,11 @@ from hub.harnesses.steps.workspace_files import code_of, folder_of, script_probl
 from hub.manifest.schema import check_relative
 from sandbox.workspaces.base import PACKAGES
 
-_RESERVED = ("/", "/tmp", "/verify", "/proc", "/sys", "/dev", "/usr", "/bin", "/lib", "/sbin", "/etc", PACKAGES)  # noqa: S108
+_SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # folders of programs, in / and in /usr
+RESERVED = (
+    *("/", "/tmp", "/verify", "/proc", "/sys", "/dev", "/usr", "/etc", PACKAGES),  # noqa: S108
+    *(f"{above}/{name}" for above in ("", "/usr") for name in _SYSTEM),
+)
 _ONE_IMAGE = "give either `image`, a Docker image, or `build`, a folder of the bundle with a Dockerfile"
 _PROGRAM = "`program`, a file of the bundle, and `policy: program` belong together"
 SNAPSHOT_MB = 128
@@ -172,7 +176,7 @@ class WorkspaceOptions(ToolLoopOptions):
     @classmethod
     def _absolute(cls, value: str) -> str:
         _check_absolute(value)
-        if value in _RESERVED or value.startswith(("/proc/", "/sys/", "/dev/", "/verify/", "/tmp/", f"{PACKAGES}/")):  # noqa: S108
+        if value in RESERVED or value.startswith(("/proc/", "/sys/", "/dev/", "/verify/", "/tmp/", f"{PACKAGES}/")):  # noqa: S108
             raise ValueError(f"{value!r} cannot be the work folder; use a folder of its own, such as /app")
         return value
 

@@ -124,8 +124,9 @@ async def _prepare(
         if not setup:
             return
         script = "/tmp/setup.sh"  # noqa: S108
-        await in_thread(engine.write, handle, {script: setup})
-        command = f"sh {script}; code=$?; rm -f {script}; exit $code"
+        await in_thread(engine.write, handle, {script: setup}, mode=0o700)
+        interpreter = "" if setup.startswith(b"#!") else "sh "
+        command = f"{interpreter}{script}; code=$?; rm -f {script}; exit $code"
         result = await in_thread(engine.execute, handle, command, context.options.call_seconds)
     except WorkspaceLost:
         raise

@@ -1,5 +1,6 @@
 """Scripts of a bundle that are named by a template, such as `setup/{{ id }}.sh`: their folder is code of the bundle."""
 
+import codecs
 from collections.abc import Mapping
 
 from hub.common.problems import Problem
@@ -32,10 +33,17 @@ def unknown_folder(path: object, key: str) -> list[Problem]:
 
 
 def script_problem(path: str, files: Mapping[str, bytes]) -> str:
-    """Return why the script *path* of a bundle cannot be run: it is missing, or has line ends of Windows."""
+    """Return why the script *path* of a bundle cannot be run; "" if it can."""
     if path not in files:
         return f"the bundle has no file {path!r}"
+    if files[path].startswith(codecs.BOM_UTF8):
+        return f"{path!r} begins with a byte order mark, which hides its first line; save it as UTF-8 without one"
     return f"{path!r} {WINDOWS_LINE_ENDS}" if has_windows_line_ends(files[path]) else ""
+
+
+def is_shell_script(path: str, content: bytes) -> bool:
+    """Return whether the first line of a file, or its name, says that a shell or its interpreter runs it."""
+    return path.endswith((".sh", ".bash")) or (content.startswith(b"#!") and not path.endswith(".py"))
 
 
 def has_windows_line_ends(script: bytes) -> bool:

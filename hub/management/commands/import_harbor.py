@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 from hub.benchmarks.harbor.bundle import write_bundle
 from hub.benchmarks.harbor.tasks import FoundTasks, find_tasks
+from hub.bundles.loader import open_bundle
 from hub.common.output.files import new_folder
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE, add_json_argument
@@ -67,6 +68,8 @@ class Command(BundleCommand):
             if options["out"]:
                 with new_folder(Path(options["out"])) as folder:
                     write_bundle(found, folder, slug=options["slug"], version=options["bundle_version"])
+                    with open_bundle(folder) as bundle:
+                        bundle.compile()
                 return
             with tempfile.TemporaryDirectory(prefix="llmeval-harbor-") as name:
                 write_bundle(found, Path(name), slug=options["slug"], version=options["bundle_version"])

@@ -51,33 +51,35 @@ class Export:
         for path in self.paths:
             if not os.path.lexists(path):
                 self.send("missing", path)
-            else:
-                self.visit(path)
+                continue
+            waiting = [path]
+            while waiting:
+                path = waiting.pop()
+                waiting += [os.path.join(path, name) for name in reversed(self.visit(path))]
         return {}
 
-    def visit(self, path: str) -> None:
+    def visit(self, path: str) -> list:
+        """Send one entry; return the names in it if it is a folder."""
         self.entries_left -= 1
         if self.entries_left < 0:
             raise RequestRefused("too large")
-        kind = os.lstat(path).st_mode
         try:
             path.encode()
-        except UnicodeEncodeError:
-            self.send("refused", ascii(path))
-            return
-        if stat.S_ISDIR(kind):
+            kind = os.lstat(path).st_mode
+        except (UnicodeEncodeError, OSError):  # its path may be too long for the system
+            self.send("refused", ascii(path)[1:-1])
+            return []
+        if stat.S_ISREG(kind):
+            self.copy(path)
+        elif not stat.S_ISDIR(kind):
+            self.send("refused", path)
+        else:
             self.send("folder", path, mode=stat.S_IMODE(kind))
             try:
-                names = sorted(os.listdir(path))
+                return sorted(os.listdir(path))
             except OSError:
                 self.send("refused", path)
-                return
-            for name in names:
-                self.visit(os.path.join(path, name))
-        elif stat.S_ISREG(kind):
-            self.copy(path)
-        else:
-            self.send("refused", path)
+        return []
 
     def copy(self, path: str) -> None:
         try:

@@ -94,6 +94,18 @@ def test_packages_are_refused_by_name(tmp_path: Path) -> None:
         assert write_tasks(bundle, tmp_path / "tasks").refused == {"hello": "packages"}
 
 
+@pytest.mark.parametrize(
+    ("script", "step"),
+    [("ls\n", "RUN sh /llmeval-setup.sh"), ("#!/usr/bin/env python3\nprint()\n", "RUN /llmeval-setup.sh")],
+)
+def test_setup_is_run_by_the_program_of_its_first_line(tmp_path: Path, script: str, step: str) -> None:
+    folder = write_environment(tmp_path / "bundle")
+    (folder / "setup" / "hello.sh").write_text(script)
+    with open_bundle(folder) as bundle:
+        write_tasks(bundle, tmp_path / "tasks")
+    assert step in (tmp_path / "tasks" / "hello" / "environment" / "Dockerfile").read_text().splitlines()
+
+
 def test_setup_with_effects_that_an_image_does_not_keep_is_refused(tmp_path: Path) -> None:
     folder = write_environment(tmp_path / "bundle")
     (folder / "setup" / "hello.sh").write_text("sleep 100 &\n")

@@ -48,7 +48,8 @@ def write_task(folder: Path, image: str = "x", **files: str) -> Path:
         ({"task.toml": "[[steps]]\nname = 'a'\n"}, "it has several steps"),
         ({"task.toml": "[environment]\nskills_dir = '/s'\n"}, "it needs skills (environment.skills_dir)"),
         ({"task.toml": "= 1"}, "task.toml cannot be read: "),
-        ({"tests/test.sh": TEST.replace("\n", "\r\n")}, "tests/test.sh has line ends of Windows (CRLF)"),
+        ({"tests/test.sh": TEST.replace("\n", "\r\n")}, "'tests/test.sh' has line ends of Windows (CRLF)"),
+        ({"tests/lib.sh": "set -e\r\n"}, "'tests/lib.sh' has line ends of Windows (CRLF)"),
         (
             {"environment/docker-compose.yaml": "services: {main: {}, db: {}}"},
             "it has services (environment/docker-compose.yaml)",
@@ -116,6 +117,16 @@ def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
         find_tasks(tmp_path)
     with pytest.raises(UserError, match=r"nowhere: there is no such folder"):
         find_tasks(tmp_path / "nowhere")
+
+
+def test_slug_and_version_of_a_written_bundle_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_task(tmp_path / "tasks" / "good")
+    arguments = ["import_harbor", str(tmp_path / "tasks"), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit):
+        call_command(*arguments, "--slug", "Not a slug", "--bundle-version", "one")
+    printed = capsys.readouterr().err
+    assert '(slug): "Not a slug" does not fit' in printed and '(version): "one" does not fit' in printed
+    assert not (tmp_path / "out").exists()
 
 
 def test_table_names_every_task_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def test_folders_and_by_products_of_tools_are_left_out():
         ("a\nb", "not printable"),
         ("a" * 500, "longer than"),
         ("CASES.jsonl", "twice"),
-        ("cases.jsonl", "twice|one name"),
+        ("cases.jsonl", "two entries have this name"),
         ("data/a.txt/b", "also the name of a file"),
     ],
 )

@@ -151,6 +151,29 @@ def test_count_of_the_same_mistake_is_a_sentence_of_its_own():
     ]
 
 
+def test_name_of_a_file_and_of_a_folder_among_the_files_of_a_case_is_rejected(tmp_path):
+    row = {"country": "France", "capital": "Paris", "files": {"src/a": "x", "src/a/b": "y", "src/ab": "z"}}
+    problem = only_problem(write_bundle(tmp_path, files={"cases.jsonl": lines([row])}, wrong=None))
+    assert problem.startswith("cases.jsonl:1")
+    assert "'src/a' is the name of a file and the folder of 'src/a/b'; rename one of the two." in problem
+
+
+def test_unknown_filter_of_a_template_is_named_in_one_line(tmp_path):
+    dataset = {"path": "cases.jsonl", "fields": {"id": "country", "input": "{{ country | shout }}"}}
+    problem = problem_lines(write_bundle(tmp_path, dataset=dataset, wrong=None))[0]
+    assert problem.endswith("'{{ country | shout }}' does not compile: No filter named 'shout'.")
+
+
+def test_mistakes_in_data_files_have_a_remedy_that_fits(tmp_path):
+    array = b'[{"country": "France", "capital": "Paris"},\n{"country": "Peru", "capital": "Lima"}]\n'
+    problem = problem_lines(write_bundle(tmp_path / "array", files={"cases.jsonl": array}, wrong=None))[0]
+    assert "an array, or an object of several lines, belongs in a .json file" in problem
+    files = {"cases.csv": b"country,capital\nFrance,Paris\nPeru\n"}
+    dataset = {"path": "cases.csv", "fields": {"id": "country", "input": "country"}}
+    problems = problem_lines(write_bundle(tmp_path / "short", dataset=dataset, files=files, wrong=None))
+    assert "cases.csv:3: the row has 1 cell, the header 2. Write a comma for each empty cell, too." in problems
+
+
 def test_empty_dataset_is_rejected(tmp_path):
     assert "no rows" in only_problem(write_bundle(tmp_path, files={"cases.jsonl": "\n"}, wrong=None))
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import zipfile
 
 import pytest
@@ -90,6 +91,16 @@ def test_links_in_a_folder_are_rejected(tmp_path):
     folder = write_bundle(tmp_path / "b")
     os.symlink("/etc/passwd", folder / "cases.csv")
     assert "link or a device" in refusal(folder)
+
+
+def test_very_deep_folder_is_rejected(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    subprocess.run(["mkdir", "-p", "d/" * 1500], cwd=folder, check=True)
+    try:
+        with pytest.raises(BundleError, match="the path of the folder is longer than 400 characters"):
+            open_bundle(folder)
+    finally:
+        subprocess.run(["rm", "-r", folder / "d"], check=True)
 
 
 def test_colliding_names_in_a_folder_are_rejected(tmp_path):

@@ -121,6 +121,16 @@ async def test_command_beyond_its_time_is_reported_to_the_model(image: str) -> N
 
 
 @pytest.mark.docker
+async def test_setup_is_run_by_the_program_of_its_first_line(image: str) -> None:
+    script = "#!/usr/bin/env python3\nimport os\nopen('setup.txt', 'w').write(str(os.getuid()))\n"
+    playing = play(image, setup="setup.sh", files={"setup.sh": script})
+    await playing.reset()
+    step = await playing.step(calls(("bash", {"command": "cat setup.txt; ls /tmp"})))
+    assert contents(step.observation.messages)[0].startswith("1000\n[exit code 0")
+    await playing.close()
+
+
+@pytest.mark.docker
 async def test_failed_setup_is_an_error_of_the_environment_and_leaves_no_box(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo broken; exit 4\n"})
     with pytest.raises(HarnessError, match=r"setup.sh failed: broken\n\[exit code 4"):
@@ -325,6 +335,10 @@ WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save
         ({"setup": "setup/{{ id }}.sh"}, {"setup/c.sh": "#!/bin/sh\r\nls\r\n"}, f"'setup/c.sh' {WINDOWS}"),
         ({"setup": "setup/{{ id }}.sh"}, {"setup/d.sh": "ls\n"}, "the bundle has no file 'setup/c.sh'"),
         ({}, {"tests/test.sh": "set -e\r\nls\r\n"}, f"'tests/test.sh' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/lib.sh": "set -e\r\nls\r\n"}, f"'tests/lib.sh' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/run": "#!/bin/sh\r\nls\r\n"}, f"'tests/run' {WINDOWS}"),
+        ({"rule_files": "tests"}, {"tests/run.py": "#!/bin/sh\r\n", "tests/a.txt": "a\r\n"}, ""),
+        ({}, {"tests/test.sh": "\ufeff#!/bin/sh\n"}, "'tests/test.sh' begins with a byte order mark"),
         ({}, {"tests/test.sh": "ls\nprintf 'a\r\n'\n"}, ""),
         ({"rule": "tests/{{ id }}.sh"}, {}, "the bundle has no file 'tests/c.sh'"),
         ({"image": "", "build": "{{ id }}/"}, {"d/Dockerfile": ""}, "must begin with a folder"),
@@ -336,7 +350,7 @@ WINDOWS = "has line ends of Windows (CRLF), with which Linux cannot run it; save
 def test_scripts_that_cannot_be_run_are_reported_for_each_case(
     options: dict[str, Any], files: dict[str, str], message: str
 ) -> None:
-    rule = {**RULE, "path": options.pop("rule", RULE["path"])}
+    rule = {**RULE, "path": options.pop("rule", RULE["path"]), "files": options.pop("rule_files", "")}
     found = ""
     try:
         compiled = environment(
@@ -357,6 +371,8 @@ def test_scripts_that_cannot_be_run_are_reported_for_each_case(
         ({"network": {"allow": ["*.org"]}}, "'*.org' is not the name of a host"),
         ({"network": {"allow": ["https://pypi.org"]}}, "'https://pypi.org' is not the name of a host"),
         ({"workdir": "/usr"}, "'/usr' cannot be the work folder"),
+        ({"workdir": "/lib64"}, "'/lib64' cannot be the work folder"),
+        ({"workdir": "/usr/bin"}, "'/usr/bin' cannot be the work folder"),
         ({"workdir": "app"}, "'app' must be an absolute path"),
         ({"artifacts": ["/etc"]}, "the artifact '/etc' must be below the work folder /app"),
         ({"user": 0}, "user"),
@@ -370,6 +386,23 @@ def test_invalid_options_name_what_is_wrong(options: dict[str, Any], message: st
     with pytest.raises(ValueError, match="harness") as failure:
         play("x", **options)
     assert message in str(failure.value)
+
+
+def test_reward_must_be_the_name_of_a_file() -> None:
+    compiled = environment(
+        {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": "out/reward"}]
+    )
+    with pytest.raises(CaseError, match="'out/reward' must be the name of a file, without a folder"):
+        compiled.check_case(CaseData(id="c", input=""))
+
+
+@pytest.mark.parametrize("name", ["tests", "bin", ".", ".."])
+def test_reward_cannot_have_the_name_of_a_folder(name: str) -> None:
+    compiled = environment(
+        {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": name}]
+    )
+    with pytest.raises(CaseError, match=re.escape(f"{name!r} is a folder of the box that scores")):
+        compiled.check_case(CaseData(id="c", input=""))
 
 
 def test_rule_needs_the_harness_workspace() -> None:

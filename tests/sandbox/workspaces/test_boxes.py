@@ -165,6 +165,25 @@ def test_artifacts_leave_out_links_devices_and_what_is_not_declared(engine: Work
     assert found.missing == ["/app/none"]
 
 
+def test_artifacts_in_very_deep_folders_are_copied(engine: WorkspaceEngine, box: Handle) -> None:
+    run(engine, box, "path=$(printf 'd/%.0s' $(seq 1500)); mkdir -p $path; echo x > ${path}f")
+    found = engine.export_artifacts(box, ["/app"], 1)
+    assert len(found.entries) == 1502
+    fresh = engine.open_from(spec(image=box.image, verify=True), found)
+    try:
+        assert run(engine, fresh, "find . -name f | xargs cat").output == "x\n"
+    finally:
+        engine.close(fresh)
+
+
+def test_artifacts_whose_path_is_too_long_are_left_out(engine: WorkspaceEngine, box: Handle) -> None:
+    deep = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)"
+    run(engine, box, f'echo x > f; python3 -c "{deep}"')
+    found = engine.export_artifacts(box, ["/app"], 1)
+    assert [item.path for item in found.entries if item.content is not None] == ["/app/f"]
+    assert [len(path) > 4096 for path in found.refused] == [True]
+
+
 def test_artifacts_beyond_their_limit_are_refused(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "head -c 2M /dev/zero > big")
     with pytest.raises(ArtifactsTooLarge):
