@@ -90,6 +90,30 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert "Run" in (tmp_path / "r.md").read_text()
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["report", "--html", "r.xml"], "r.xml: the report as one HTML file ends in .html."),
+        (["report", "--html", "r.html", "--junit", "r.md"], "ends in .xml"),
+        (["compare", "--markdown", "r.HTML"], "r.HTML: the comparison in this format ends in .md."),
+    ],
+)
+def test_file_with_the_suffix_of_another_format_is_refused(tmp_path: Path, words: list[str], reason: str) -> None:
+    run = stored_run(stored_version(cases=1), models=["a", "b"])
+    command, *options = words
+    paths = [word if word.startswith("--") else str(tmp_path / word) for word in options]
+    assert reason in run_command(command, run.pk, *paths, code=2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.django_db
+def test_file_may_have_any_other_name(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=1), models=["a"])
+    run_command("report", run.pk, "--html", tmp_path / "report", "--markdown", tmp_path / "summary.txt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report", "summary.txt"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_eval_checks_the_files_before_it_asks_a_model_and_writes_them_below_the_floor(folder: Path) -> None:
     with endpoint(answer_capital) as server:
