@@ -67,7 +67,7 @@ def test_html_has_verdict_comparison_slices_and_reasons() -> None:
     for heading in ("Models compared", "Slices", "Frequent reasons", "How to read the figures"):
         assert f"<h2>{heading}</h2>" in html
     assert "100.0 % [83.9, 100.0]" in html
-    assert html.count('<svg class="chart"') >= 2
+    assert html.count('<svg class="chart"') == html.count('<svg class="chart narrow"') >= 2
 
 
 @pytest.mark.django_db
