@@ -92,6 +92,8 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _known_format(path: Path) -> None:
+    if path.is_dir():
+        raise BundleError(f"{path} is a folder; name a file in it.")
     if not path.is_file():
         raise BundleError(f"{path}: there is no such file.")
     if not is_data_path(path.name):

@@ -88,9 +88,7 @@ class LintedVerdict(NamedTuple):
 class LintFigures(TypedDict):
     """Figures of a LintResult. Shares and correlations are None if there is nothing to compute them from."""
 
-    kept: int
     ties: int
-    dropped: dict[str, int]
     first_chosen: float | None
     length_correlation: float | None
 
@@ -105,12 +103,10 @@ class LintResult:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def figures(self, written: Set[int]) -> LintFigures:
-        """Return counts, and side balance and length correlation of the preferences that were *written*."""
+        """Return the number of ties, and side balance and length correlation of the preferences that were *written*."""
         decisive = [verdict for verdict in self.kept if verdict.decisive and verdict.pk in written]
         return {
-            "kept": len(self.kept),
             "ties": len(self.ties),
-            "dropped": dict(self.dropped),
             "first_chosen": sum(c.verdict == "first" for c in decisive) / len(decisive) if decisive else None,
             "length_correlation": correlation([(float(c.longer), float(c.verdict == "first")) for c in decisive]),
         }

@@ -20,8 +20,8 @@ class PreferenceReport(ExportReport):
     runs: set[int] = field(default_factory=set)
 
     def to_json(self) -> JSONObject:
-        """Return what every export reports, with the figures of the linter, such as `kept`, `ties` and `dropped`."""
-        return {**ExportReport.to_json(self), **self.figures()}
+        """Return what every export reports, the number of preferences in the rows, and the figures of the linter."""
+        return {**ExportReport.to_json(self), "preferences": len(self.preferences), **self.figures()}
 
     def figures(self) -> LintFigures:
         """Return the figures of the linter."""

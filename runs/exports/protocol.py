@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import IO, ClassVar, Generic, TypeVar
 
 from hub.common.errors import UserError
-from hub.common.output.files import Outputs
+from hub.common.output.files import Outputs, check_suffix
 from hub.protocols.messages import JSON
 
 CHUNK = 200  # rows of the database in memory at a time; transcripts may be long
 
 Item = TypeVar("Item")
 JSONObject = dict[str, JSON]
-
-
-_SUFFIXES = {".jsonl", ".parquet", ".zip"}  # of the kinds of files that formats write
 
 
 class ExportError(UserError):
@@ -136,12 +133,11 @@ class Export(Generic[Item]):
     read_items: Callable[[], Iterable[Item]]
 
     def write_file(self, path: Path, *, force: bool = False) -> ExportReport:
-        """Write all rows to *path* or nothing. No file is created if there are no rows. Raises CannotWrite.
+        """Write all rows to *path* or nothing. No file is created if there are no rows.
 
-        Raises ExportError if *path* has the suffix of a file of another kind.
+        Raises CannotWrite, also if *path* has the suffix of a file of another kind.
         """
-        if path.suffix.lower() in _SUFFIXES - {self.format.suffix}:
-            raise ExportError(f"{path}: a file of the format {self.format.name} ends in {self.format.suffix}.")
+        check_suffix(path, self.format.suffix, f"a file of the format {self.format.name}")
         report = ExportReport()
         with Outputs(force=force) as outputs:
             export_items(self.format, self.read_items, outputs.file(path), report)

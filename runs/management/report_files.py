@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict
 
-from hub.common.output.files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument, check_suffix
 from runs.models import Run
 from runs.reports.files import REPORT_FILES, ReportFile
 
@@ -42,5 +42,9 @@ def write_report_files(run: Run, options: ReportFileOptions) -> list[Path]:
 
 
 def _files(options: ReportFileOptions) -> list[tuple[Path, ReportFile]]:
+    """Return the named files. Raises CannotWrite if one has the suffix of a file of another kind."""
     given = {"html": options["html"], "markdown": options["markdown"], "junit": options["junit"]}
-    return [(path, REPORT_FILES[format]) for format, path in given.items() if path is not None]
+    files = [(path, REPORT_FILES[format]) for format, path in given.items() if path is not None]
+    for path, file in files:
+        check_suffix(path, f".{file.suffix}", f"the report as {file.title}")
+    return files

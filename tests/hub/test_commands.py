@@ -95,6 +95,7 @@ def test_export_can_be_imported_and_overwrites_only_with_force(tmp_path):
     content = out.read_bytes()
     assert "--force" in run_command("export_bundle", "capitals", out, code=2)
     run_command("export_bundle", "capitals", out, "--force")
+    assert "a bundle ends in .zip" in run_command("export_bundle", "capitals", tmp_path / "out.jsonl", code=2)
     assert out.read_bytes() == content
     Environment.objects.all().delete()
     assert "3 cases" in run_command("import_bundle", out)

@@ -11,6 +11,8 @@ from typing import Self
 
 from hub.common.errors import UserError
 
+_SUFFIXES = {".jsonl", ".parquet", ".zip", ".html", ".md", ".xml"}  # of the kinds of files that commands write
+
 
 class CannotWrite(UserError):
     """A file that cannot be written; the message says why and what to do. Nothing was written."""
@@ -19,6 +21,12 @@ class CannotWrite(UserError):
 def add_force_argument(parser: ArgumentParser) -> None:
     """Add the option --force, with which an export replaces existing files."""
     parser.add_argument("--force", action="store_true", help="replace existing files")
+
+
+def check_suffix(path: Path, suffix: str, kind: str) -> None:
+    """Raise CannotWrite if *path* has the suffix of another kind of file than *kind*, which ends in *suffix*."""
+    if path.suffix.lower() in _SUFFIXES - {suffix}:
+        raise CannotWrite(f"{path}: {kind} ends in {suffix}.")
 
 
 class Outputs:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from hub.common.output.files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument, check_suffix
 from hub.management.bundles import BundleCommand
 from hub.selectors import get_version
 from hub.services import export_bundle
@@ -19,6 +19,7 @@ class Command(BundleCommand):
 
     def handle(self, *args: object, environment: str, out: str, force: bool, **options: object) -> None:
         path = Path(out)
+        check_suffix(path, ".zip", "a bundle")
         version = get_version(environment)
         with Outputs(force=force) as outputs, outputs.file(path).open("wb") as file:
             export_bundle(version=version, file=file)

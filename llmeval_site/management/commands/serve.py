@@ -1,5 +1,6 @@
 """`manage.py serve`: run the web site and its workers on one machine."""
 
+import errno
 import os
 import secrets
 import signal
@@ -35,9 +36,12 @@ class Command(BaseCommand):
     def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:
             raise CommandError(f"--port {port}: must be between 1 and 65535.", returncode=2)
-        if find_bind_error(host, port):
-            again = command("serve", "--port", port + 1)
+        error = find_bind_error(host, port)
+        if error and error.errno == errno.EADDRINUSE:
+            again = command("serve", "--port", port + 1 if port < 65535 else port - 1)
             raise CommandError(f"Port {port} is in use. Use another: {again}", returncode=3)
+        if error:
+            raise CommandError(f"The site cannot listen at {host}:{port}: {error.strerror}.", returncode=2)
         call_command("prepare")
         sign_in = _first_user()
         _create_exchange()

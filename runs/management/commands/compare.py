@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from hub.common import wording
-from hub.common.output.files import Outputs, add_force_argument
+from hub.common.output.files import Outputs, add_force_argument, check_suffix
 from hub.management import base
 from runs.management.config_file import UsageError
 from runs.reports.comparison.document import comparison_json
@@ -69,8 +69,12 @@ class Command(base.Command):
         comparisons = compare_all(runs, model_a=options["model_a"], model_b=options["model_b"])
         gate = None if options["gate"] is None else decide_gate(options["gate"], comparisons)
         with Outputs(force=options["force"]) as outputs:
-            for path, render in ((options["html"], comparison_html), (options["markdown"], comparison_markdown)):
+            for path, suffix, render in (
+                (options["html"], ".html", comparison_html),
+                (options["markdown"], ".md", comparison_markdown),
+            ):
                 if path is not None:
+                    check_suffix(path, suffix, "the comparison in this format")
                     outputs.file(path).write_text(render(comparisons, gate=gate, margin=margin), encoding="utf-8")
         self.print_json(comparison_json(comparisons, gate=gate, margin=margin))
         if not options["json"]:

@@ -23,7 +23,7 @@ def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str
         )
     if len(runs) > 1:
         pairs = list(combinations(runs, 2))
-        _check_number(len(pairs))
+        _check_number(len(pairs), f"{len(runs)} runs", "Name fewer.")
         found = [compare(a, b, model_a=model_a, model_b=model_b, loader=loader) for a, b in pairs]
     else:
         labels = list(runs[0].models.filter(role="").order_by("position").values_list("label", flat=True))
@@ -31,13 +31,13 @@ def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str
             found = [compare(runs[0], runs[0], model_a=model_a, model_b=model_b, loader=loader)]
         else:
             names = list(combinations(labels, 2))
-            _check_number(len(names))
+            _check_number(len(names), f"{len(labels)} models of the run", "Choose two of them.", "model_a")
             found = [compare(runs[0], runs[0], model_a=a, model_b=b, loader=loader) for a, b in names]
     return adjust_all(found)
 
 
-def _check_number(pairs: int) -> None:
+def _check_number(pairs: int, compared: str, advice: str, field: str = "") -> None:
     if pairs > MOST_PAIRS:
         raise ComparisonError(
-            f"There are {pairs:,} pairs; choose fewer runs or models, for at most {MOST_PAIRS} pairs."
+            f"The {compared} make {pairs:,} pairs, and at most {MOST_PAIRS} are compared at once. {advice}", field
         )

@@ -172,6 +172,7 @@ def test_hugging_face_default_location_is_loaded_at_the_given_commit(tmp_path, m
     [
         (["nothing", "--data", "x"], "known are arc, bfcl-simple"),
         (["gsm8k"], "Give either --data FILE or --hf"),
+        (["gsm8k", "--data", "."], ". is a folder; name a file in it."),
         (["gsm8k", "--data", "nowhere.jsonl"], "no such file"),
         (["bfcl-simple", "--data", "{file}"], "--answers FILE"),
         (["gsm8k", "--data", "{file}", "--answers", "{file}"], "Leave --answers out"),
@@ -198,6 +199,7 @@ def test_every_manifest_is_documented_and_contains_no_data(name, settings):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["gsm8k", "--data", "."], ". is a folder; name a file in it."),
         (["gsm8k", "--data", "nowhere.jsonl"], "nowhere.jsonl: there is no such file."),
         (["gsm8k", "--data", __file__], "test_import_benchmark.py must end in .jsonl, .json, .csv, .parquet"),
         (["gsm8k", "--hf"], "a dataset of the Hugging Face hub needs `revision`"),

@@ -95,7 +95,7 @@ def test_verdict_of_judge_that_saw_wrong_tests_is_not_exported(tmp_path: Path) -
         CaseDefect.objects.create(case=case, description="-", status=CaseDefect.Status.ACCEPTED)
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {"rests on tests that were found wrong": 1}
+    assert report["left_out"] == {"rests on tests that were found wrong": 1}
 
 
 def test_attention_check_on_wrong_tests_does_not_count(tmp_path: Path) -> None:

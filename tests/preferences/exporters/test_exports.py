@@ -120,7 +120,7 @@ def test_kto_labels_both_responses_and_takes_both_bad(tmp_path: Path) -> None:
         ("three", False),
         ("four", False),
     ]
-    assert sum(report["dropped"].values()) == 1
+    assert sum(report["left_out"].values()) == 1
 
 
 def test_kto_has_one_row_per_response_and_none_if_it_won_and_lost(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_kto_has_one_row_per_response_and_none_if_it_won_and_lost(tmp_path: Path
         record(better, worse)
     rows, report = exported(tmp_path, "kto")
     assert [(row["completion"], row["label"]) for row in rows] == [("best", True), ("worst", False)]
-    assert report["dropped"] == {
+    assert report["left_out"] == {
         "an answer that won one comparison and lost another": 2,
         "an answer that is already in the file, with the same label": 2,
     }
@@ -201,7 +201,7 @@ def test_balance_and_lengths_are_of_the_written_rows(tmp_path: Path) -> None:
         record(*responses("one", longer), "second")
     rows, report = exported(tmp_path, "trl")
     assert [row["chosen"] for row in rows] == ["three", "seven"]
-    assert (report["kept"], report["first_chosen"]) == (3, 0.0)
+    assert (report["preferences"], report["first_chosen"]) == (2, 0.0)
     assert "was chosen in 0.0 % of the pairs" in (tmp_path / "out" / "README.md").read_text()
 
 
@@ -327,7 +327,7 @@ def test_ties_go_to_their_own_file(tmp_path: Path) -> None:
     record(*responses("one", "two"))
     record(*responses("three", "four"), "tie")
     rows, report = exported(tmp_path)
-    assert (len(rows), report["ties"]) == (1, 1)
+    assert (len(rows), report["preferences"], report["ties"]) == (1, 1, 1)
     assert json.loads((tmp_path / "out" / "ties.jsonl").read_text())["verdict"] == "tie"
 
 
@@ -345,7 +345,7 @@ def test_untrainable_pairs_are_left_out_and_counted(tmp_path: Path, make: Any, w
     make()
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["good"]
-    assert [why in reason for reason in report["dropped"]] == [True]
+    assert [why in reason for reason in report["left_out"]] == [True]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_one_row_per_pair_with_people_before_judges(tmp_path: Path) -> None:
     record(second, first, "second", by="bob")
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert sum(report["dropped"].values()) == 2
+    assert sum(report["left_out"].values()) == 2
 
 
 def test_contradicting_reviewers_export_no_row(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_cycles_are_left_out_and_adjacent_pairs_kept(tmp_path: Path) -> None:
         record(better, worse)
     rows, report = exported(tmp_path)
     assert [(row["chosen"], row["rejected"]) for row in rows] == [("a", "d")]
-    assert report["dropped"] == {"part of a cycle (A over B over C over A)": 3}
+    assert report["left_out"] == {"part of a cycle (A over B over C over A)": 3}
 
 
 def test_export_of_held_out_data_only_is_rejected_without_files(tmp_path: Path) -> None:
@@ -599,7 +599,7 @@ def test_command_filters_and_reports_as_json(tmp_path: Path, capsys: Any) -> Non
     record(*responses("three", "four"), by="bob")
     command("--out", tmp_path / "p", "--reviewer", "ann", "--verdict", "second", "--run", mine.run_id, "--json")
     report = json.loads(capsys.readouterr().out)
-    assert (report["rows"], report["kept"], report["first_chosen"]) == (1, 1, 0)
+    assert (report["rows"], report["preferences"], report["first_chosen"]) == (1, 1, 0)
     assert report["files"] == [str(tmp_path / "p" / name) for name in ("README.md", "data.jsonl", "provenance.jsonl")]
 
 
@@ -787,7 +787,7 @@ def test_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
         record(*pair)
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {"another preference has the same verdict on the same answers": 1}
+    assert report["left_out"] == {"another preference has the same verdict on the same answers": 1}
 
 
 def test_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
@@ -795,7 +795,7 @@ def test_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
     record(first, second, "first")
     record(other_first, other_second, "second")
     rows, report = exported(tmp_path)
-    assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})
+    assert (len(rows), report["left_out"]) == (1, {"another preference has the same verdict on the same answers": 1})
 
 
 def test_contradictions_about_equal_texts_export_no_row(tmp_path: Path) -> None:
@@ -811,7 +811,7 @@ def test_verdict_of_a_person_outranks_judge_on_equal_texts(tmp_path: Path) -> No
     record(*judged, "second", by="judge")
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {"the same pair has a person's verdict": 1}
+    assert report["left_out"] == {"the same pair has a person's verdict": 1}
 
 
 @pytest.mark.parametrize(
@@ -829,7 +829,7 @@ def test_execution_outranks_judge_on_equal_texts(tmp_path: Path, verdict: str, r
     record(*judged, verdict, by="judge")
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {reason: 1}
+    assert report["left_out"] == {reason: 1}
 
 
 def test_cycles_across_runs_are_found_by_equal_texts(tmp_path: Path) -> None:
@@ -854,7 +854,7 @@ def test_ids_of_tool_calls_do_not_make_answers_different(tmp_path: Path) -> None
     record(*responses("one", "two", messages=[calling('{"n": 1}'), two]))
     record(*responses("one", "two", messages=[again, two]))
     rows, report = exported(tmp_path, "trl-conversational")
-    assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})
+    assert (len(rows), report["left_out"]) == (1, {"another preference has the same verdict on the same answers": 1})
 
 
 # ---- what preferences store about their answers ----------------------------------------------------------------------
@@ -896,4 +896,7 @@ def test_export_compares_answers_that_no_digest_is_stored_of(tmp_path: Path) -> 
     Preference.objects.exclude(pk=Preference.objects.earliest("id").pk).update(**UNKNOWN)
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {"another preference has the same verdict on the same answers": 1, "identical sides": 1}
+    assert report["left_out"] == {
+        "another preference has the same verdict on the same answers": 1,
+        "identical sides": 1,
+    }

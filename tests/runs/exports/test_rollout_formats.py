@@ -15,9 +15,10 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from hub.common.output.files import CannotWrite
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
-from runs.exports import ROLLOUT_FORMATS, ExportError, RolloutSelection, export_episodes
+from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes
 from runs.exports.rollout_formats.base import flatten_tokens
 from runs.models import EpisodeSession
 from runs.rollouts.tokens import StepTokens
@@ -99,7 +100,7 @@ def export(tmp_path: Path, format: str) -> Path:
 def test_file_with_the_suffix_of_another_format_is_refused(
     tmp_path: Path, episodes: list[EpisodeSession], format: str, name: str
 ) -> None:
-    with pytest.raises(ExportError, match=f"a file of the format {format} ends in {ROLLOUT_FORMATS[format].suffix}"):
+    with pytest.raises(CannotWrite, match=f"a file of the format {format} ends in {ROLLOUT_FORMATS[format].suffix}"):
         export_episodes(tmp_path / name, RolloutSelection(), format=format)
     assert not list(tmp_path.iterdir())
 

@@ -67,7 +67,7 @@ def test_html_has_verdict_comparison_slices_and_reasons() -> None:
     for heading in ("Models compared", "Slices", "Frequent reasons", "How to read the figures"):
         assert f"<h2>{heading}</h2>" in html
     assert "100.0 % [83.9, 100.0]" in html
-    assert html.count('<svg class="chart"') >= 2
+    assert html.count('<svg class="chart"') == html.count('<svg class="chart narrow"') >= 2
 
 
 @pytest.mark.django_db
@@ -88,6 +88,30 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.md"]
     run_command("report", run.pk, "--markdown", tmp_path / "r.md", "--force")
     assert "Run" in (tmp_path / "r.md").read_text()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["report", "--html", "r.xml"], "r.xml: the report as one HTML file ends in .html."),
+        (["report", "--html", "r.html", "--junit", "r.md"], "ends in .xml"),
+        (["compare", "--markdown", "r.HTML"], "r.HTML: the comparison in this format ends in .md."),
+    ],
+)
+def test_file_with_the_suffix_of_another_format_is_refused(tmp_path: Path, words: list[str], reason: str) -> None:
+    run = stored_run(stored_version(cases=1), models=["a", "b"])
+    command, *options = words
+    paths = [word if word.startswith("--") else str(tmp_path / word) for word in options]
+    assert reason in run_command(command, run.pk, *paths, code=2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.django_db
+def test_file_may_have_any_other_name(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=1), models=["a"])
+    run_command("report", run.pk, "--html", tmp_path / "report", "--markdown", tmp_path / "summary.txt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report", "summary.txt"]
 
 
 @pytest.mark.django_db(transaction=True)

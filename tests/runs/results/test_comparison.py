@@ -13,6 +13,7 @@ from runs.models import Run
 from runs.reports import formats as write
 from runs.reports.comparison.terminal import print_comparison
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
+from runs.results.comparison.several import compare_all
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -300,3 +301,14 @@ def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[
         )
     assert "…" not in out.getvalue()
     assert max(len(line.rstrip()) for line in lines if line.startswith("python-functions ")) <= width
+
+
+def test_too_many_pairs_are_refused_with_what_to_do() -> None:
+    run = stored_run(stored_version(cases=1), models=[f"m{i}" for i in range(13)])
+    with pytest.raises(
+        ComparisonError, match=r"^The 13 models of the run make 78 pairs, and at most 66 .* two of them\.$"
+    ):
+        compare_all([run])
+    runs = [run, *(stored_run(run.environments.get().version, models=["m"]) for _ in range(12))]
+    with pytest.raises(ComparisonError, match=r"^The 13 runs make 78 pairs, and at most 66 .*\. Name fewer\.$"):
+        compare_all(runs)
