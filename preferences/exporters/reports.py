@@ -20,8 +20,16 @@ class PreferenceReport(ExportReport):
     runs: set[int] = field(default_factory=set)
 
     def to_json(self) -> JSONObject:
-        """Return what every export reports, the number of preferences in the rows, and the figures of the linter."""
-        return {**ExportReport.to_json(self), "preferences": len(self.preferences), **self.figures()}
+        """Return what every export reports, and as `kept` how many preferences are in the rows, with the figures.
+
+        `dropped` is an earlier name of `left_out`.
+        """
+        return {
+            **ExportReport.to_json(self),
+            "kept": len(self.preferences),
+            "dropped": dict(self.left_out),
+            **self.figures(),
+        }
 
     def figures(self) -> LintFigures:
         """Return the figures of the linter."""

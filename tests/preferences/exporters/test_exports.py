@@ -121,6 +121,7 @@ def test_kto_labels_both_responses_and_takes_both_bad(tmp_path: Path) -> None:
         ("four", False),
     ]
     assert sum(report["left_out"].values()) == 1
+    assert report["dropped"] == report["left_out"]
 
 
 def test_kto_has_one_row_per_response_and_none_if_it_won_and_lost(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_balance_and_lengths_are_of_the_written_rows(tmp_path: Path) -> None:
         record(*responses("one", longer), "second")
     rows, report = exported(tmp_path, "trl")
     assert [row["chosen"] for row in rows] == ["three", "seven"]
-    assert (report["preferences"], report["first_chosen"]) == (2, 0.0)
+    assert (report["kept"], report["first_chosen"]) == (2, 0.0)
     assert "was chosen in 0.0 % of the pairs" in (tmp_path / "out" / "README.md").read_text()
 
 
@@ -327,7 +328,7 @@ def test_ties_go_to_their_own_file(tmp_path: Path) -> None:
     record(*responses("one", "two"))
     record(*responses("three", "four"), "tie")
     rows, report = exported(tmp_path)
-    assert (len(rows), report["preferences"], report["ties"]) == (1, 1, 1)
+    assert (len(rows), report["kept"], report["ties"]) == (1, 1, 1)
     assert json.loads((tmp_path / "out" / "ties.jsonl").read_text())["verdict"] == "tie"
 
 
@@ -599,7 +600,7 @@ def test_command_filters_and_reports_as_json(tmp_path: Path, capsys: Any) -> Non
     record(*responses("three", "four"), by="bob")
     command("--out", tmp_path / "p", "--reviewer", "ann", "--verdict", "second", "--run", mine.run_id, "--json")
     report = json.loads(capsys.readouterr().out)
-    assert (report["rows"], report["preferences"], report["first_chosen"]) == (1, 1, 0)
+    assert (report["rows"], report["kept"], report["first_chosen"]) == (1, 1, 0)
     assert report["files"] == [str(tmp_path / "p" / name) for name in ("README.md", "data.jsonl", "provenance.jsonl")]
 
 
