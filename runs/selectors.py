@@ -8,6 +8,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
 from hub.models import Case
+from hub.protocols.calls import split_quote
 from hub.selectors import foreign_environments, is_curator, list_withheld_environments, may_see_content
 from hub.teams.visibility import foreign_team_ids, sees_all_teams, visible_to
 from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnvironment, RunModel
@@ -153,20 +154,36 @@ REASON_WITHHELD = "Held out: only the owner of the environment, curators and acc
 _ERRORS_OF_CONTENT = frozenset({"environment", "case", "internal"})
 
 
-def may_reveal_target(status: str, error_kind: str) -> bool:
-    """Return whether the reason of a response may quote its target. Errors of endpoints and of the sandbox do not."""
-    return status != Response.Status.ERRORED or error_kind in _ERRORS_OF_CONTENT
+def reason_without_target(reason: str, status: str, error_kind: str) -> str:
+    """Return what users who may not see the target of a response may read of its *reason*.
+
+    Errors of endpoints and of the sandbox do not quote the target. But the reply of an endpoint may repeat the
+    request of a judge.
+    """
+    if reason and (status != Response.Status.ERRORED or error_kind in _ERRORS_OF_CONTENT):
+        return REASON_WITHHELD
+    return split_quote(reason)[0]
 
 
-def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
-    """Return whether *user* must not see the reason of *response*, because it may reveal the target."""
-    environment = response.run_environment.version.environment
-    return may_reveal_target(response.status, response.error_kind) and not may_see_content(user, environment)
+def withholds_reasons(user: User | AnonymousUser, response: Response) -> bool:
+    """Return whether *user* must not see what scoring says of *response*, because it may reveal the target."""
+    return not may_see_content(user, response.run_environment.version.environment)
+
+
+def may_see_log(user: User | AnonymousUser | None, run: Run) -> bool:
+    """Return whether *user* may see the log of *run* in MLflow, with targets and reasons. None: an operator."""
+    return user is None or not withheld_environments(user, run).exists()
 
 
 def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
     """Return the environments of *run* whose content is withheld from *user*."""
     return run.environments.filter(version__environment__in=list_withheld_environments(user).values("pk"))
+
+
+def is_held_out(run: Run) -> bool:
+    """Return whether the content of an environment of *run* is withheld from some users."""
+    held_out = Q(version__environment__held_out=True) | Q(version__environment__partly_held_out=True)
+    return run.environments.filter(held_out).exists()
 
 
 COUNTED = "counted"  # the flag of responses to cases that are not quarantined, which the figures of a run count

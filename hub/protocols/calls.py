@@ -8,6 +8,7 @@ from hub.protocols.messages import JSON, Message, Tool
 
 Purpose = Literal["answer", "user", "rubric", "pair"]
 TOO_LONG = "too_long"  # kind of the error that the conversation is too long for the model or its endpoint
+_QUOTE = " Response: "  # in the message of an error, before what the endpoint replied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,17 @@ class ModelError(Exception):
         self.fatal = fatal
         self.usage = usage
         self.cost_usd = cost_usd
+
+
+def quoting(message: str, reply: str) -> str:
+    """Return the *message* of an error with the *reply* of the endpoint at its end."""
+    return f"{message}{_QUOTE}{reply}"
+
+
+def split_quote(message: str) -> tuple[str, str]:
+    """Return the *message* of an error without the reply that `quoting` has added, and the reply; "" without one."""
+    own, _, reply = message.partition(_QUOTE)
+    return own, reply
 
 
 class CallModel(Protocol):

@@ -45,7 +45,7 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
     def to_representation(self, instance: Preference) -> JSONObject:
         row, user = preference_record(instance), self.context["request"].user
         if not may_see_content(user, instance.version.environment):
-            row["evidence"] = without_reasons(instance.evidence)
+            row |= {"evidence": without_reasons(instance.evidence), "mlflow": None}
         if not may_read_words(user, instance):
             row |= {"critique": "", "order_critiques": []}
         for item, issue in zip(cast(list[JSONObject], row["issues"]), instance.issues.all(), strict=True):

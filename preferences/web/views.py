@@ -32,7 +32,7 @@ from preferences.selectors import (
 )
 from preferences.sides import tokens_to_phrases
 from preferences.web.forms import ExportForm, PreferencesFilter
-from runs.tracking.mlflow_links import mlflow_url
+from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
 
 PAGE = 50
 
@@ -93,6 +93,7 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
         "mlflow": mlflow_url(request.user, shown.run),
+        "mlflow_run_id": mlflow_run_id(request.user, shown.run),
     }
     return render(request, "preferences/preference.html", context)
 

@@ -9,7 +9,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import Field
 
 from hub.common import wording
-from hub.protocols.calls import total_cost
+from hub.protocols.calls import split_quote, total_cost
 from hub.protocols.messages import JSON
 from review.judge.pair_judge import OrderResult, judge_pair
 from review.judge.prompts import PROMPT_VERSION
@@ -22,6 +22,7 @@ from runs.execution.storage import Reader
 from runs.models import Run
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
+from runs.selectors import is_held_out
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
 
 _AT_ONCE = 64  # pairs read and judged together
@@ -96,6 +97,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
             pairs = await database.run(_pairs_to_judge, context.run, config)
             result = SessionErrors(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
             result.pairs = len(pairs)
+            result.held_out = await database.run(is_held_out, context.run)
             await self._judge_all(context, pairs, judge, result, database)
             stored = await database.run(judge_figures, context.run, judge)
             return result.summary(stored)
@@ -156,12 +158,13 @@ class SessionErrors:
     first_error: str = ""
     fatal: bool = False
     stopped: str = ""  # the reason, if the budget ended the judging
+    held_out: bool = False  # an endpoint may repeat the request, and everybody who sees the run sees the first error
 
     def add(self, orders: tuple[OrderResult, OrderResult]) -> None:
         errors = [order.error for order in orders if order.error is not None]
         for error in errors:
             self.errors[error.kind] += 1
-            self.first_error = self.first_error or str(error)
+            self.first_error = self.first_error or (split_quote(str(error))[0] if self.held_out else str(error))
             self.fatal = self.fatal or error.fatal or error.kind == "budget"
             if error.kind == "budget":
                 self.stopped = self.stopped or str(error)

@@ -44,24 +44,32 @@ class Connection:
         self._last, self._in_row = ("", ""), 0
 
     def failed(self, error: ModelError) -> ModelError:
-        """Count *error* and return the error to raise: itself, or the one that stops the model."""
+        """Count *error* and return the error to raise: itself, or one with the reason that stops the model.
+
+        Either has the tokens and the cost of *error*.
+        """
         same = (error.kind, _IDENTIFIER.sub("#", str(error)))
         self._in_row = self._in_row + 1 if same == self._last else 1
         self._last = same
         if self.stopped is not None:
             return error
         if error.fatal:
-            self.stopped = error
+            self.stopped = ModelError(error.kind, str(error), fatal=True)  # without the cost of this call
         elif self.identical_errors and self._in_row >= self.identical_errors:
+            # The reason is also the error of calls that wait at the moment, and their conversations may be short.
+            kind = "http" if error.kind == TOO_LONG else error.kind
             times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
-            # It is also the error of calls that wait at the moment, and their conversations may be short.
-            self.stopped = ModelError(
-                "http" if error.kind == TOO_LONG else error.kind,
+            reason = (
                 f"The same error occurred {times}, the limit of limits.identical_errors. Fix the cause, then resume "
-                f"the run. {error}",
-                fatal=True,
+                f"the run. {error}"
             )
-        return self.stopped or error
+            self.stopped = ModelError(kind, reason, fatal=True)
+            return ModelError(kind, reason, fatal=True, usage=error.usage, cost_usd=error.cost_usd)
+        return error
+
+    def is_stopped_by(self, error: ModelError) -> bool:
+        """Return whether *error* has the reason why the model is no longer called."""
+        return self.stopped is not None and str(error) == str(self.stopped)
 
 
 def connect(

@@ -161,7 +161,9 @@ class Executor:
             own = missing.model.connection
             if error.kind == "budget":
                 return False
-            if own.stopped is not None and (error is not own.stopped or own.run_model_id in self._reported_as_stopped):
+            if own.stopped is not None and (
+                own.run_model_id in self._reported_as_stopped or not own.is_stopped_by(error)
+            ):
                 return False  # one response has the reason; the other cases of the model stay missing for a resume
             finished = episode_runner.errored(error.kind, str(error))
         if finished.response.error_kind == "sandbox" and not await self._is_sandbox_working():

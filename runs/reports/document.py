@@ -12,7 +12,7 @@ from runs.reports.columns import result_json
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import sees_endpoints
+from runs.selectors import may_see_log, sees_endpoints
 from runs.stages import stages
 
 _REASONS = 5  # groups of equal reasons for each environment and model
@@ -39,7 +39,7 @@ def results_json(
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells, name_served=sees_endpoints(user)),
         **run.summaries,
-        "mlflow": mlflow_ids(run),
+        "mlflow": mlflow_ids(run, user),
     }
 
 
@@ -50,9 +50,12 @@ def known_cost(run: Run) -> float | None:
     return None
 
 
-def mlflow_ids(run: Run) -> dict[str, object]:
-    """Return the ids of the run in MLflow: the parent's first, then one for each environment and model."""
-    tracking = run.tracking
+def mlflow_ids(run: Run, user: User | AnonymousUser | None = None) -> dict[str, object]:
+    """Return the ids of the run in MLflow: the parent's first, then one for each environment and model.
+
+    There are none for a *user* who may not see the log. None: an operator.
+    """
+    tracking = run.tracking if may_see_log(user, run) else {}
     ids = [tracking["parent"], *tracking.get("cells", {}).values()] if tracking.get("parent") else []
     return {"run_ids": ids, "state": run.tracking_state}
 

@@ -29,9 +29,8 @@ from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
 from runs.selectors import (
-    REASON_WITHHELD,
-    may_reveal_target,
     models_under_test,
+    reason_without_target,
     sees_endpoints,
     shown_config,
     withheld_environments,
@@ -227,7 +226,7 @@ def _section(cell: CellResult, withheld: bool) -> dict[str, object] | None:
 
 def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, object]:
     answer = read_text(item.text[:ANSWER])
-    reason = REASON_WITHHELD if withheld and may_reveal_target(item.status, item.error_kind) else item.reason
+    reason = reason_without_target(item.reason, item.status, item.error_kind) if withheld else item.reason
     return {
         "case": clean(item.case),
         "attempt": item.attempt if attempts > 1 else None,

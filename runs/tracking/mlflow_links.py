@@ -6,7 +6,13 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 
 from runs.models import Response, Run
-from runs.selectors import withheld_environments
+from runs.selectors import may_see_log
+
+
+def mlflow_run_id(user: User | AnonymousUser, run: Run) -> str:
+    """Return the id of *run* in MLflow; empty if the run is not logged, or if *user* may not see its log."""
+    parent: str = run.tracking.get("parent") or ""
+    return parent if parent and may_see_log(user, run) else ""
 
 
 def mlflow_url(user: User | AnonymousUser, run: Run) -> str:
@@ -29,6 +35,6 @@ def _page(user: User | AnonymousUser, run: Run, key: str | None) -> str:
     server, experiment = settings.MLFLOW_URL or run.tracking.get("uri", ""), run.tracking.get("experiment_id")
     if not (key and experiment and server.startswith(("http://", "https://"))):
         return ""
-    if withheld_environments(user, run).exists():
+    if not may_see_log(user, run):
         return ""
     return f"{server.rstrip('/')}/#/experiments/{quote(str(experiment))}/runs/{quote(key)}"

@@ -6,6 +6,8 @@ each with one line. The end of stdin ends it. It uses neither Django nor the dat
 
 import json
 import os
+import socket
+import ssl
 import sys
 from typing import IO
 
@@ -25,11 +27,23 @@ def main() -> None:
         try:
             answer: object = log_run(json.loads(line))
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": describe(error)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
     # Everything is stored. mlflow's exit handlers take a second, for which the command would wait.
     os._exit(0)
+
+
+def describe(error: BaseException) -> str:
+    """Return what went wrong: if the connection to a server failed, only why, which mlflow writes at the end."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, TimeoutError):
+            return "MLflow did not answer in time."
+        if isinstance(link, ConnectionError | socket.gaierror | ssl.SSLError):
+            return f"MLflow could not be reached: {link.strerror or link}."
+        link = link.__cause__ or link.__context__
+    return f"{type(error).__name__}: {error}"
 
 
 def _redirect_stdout() -> IO[str]:

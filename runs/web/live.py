@@ -6,7 +6,7 @@ It is computed at most once a second for each run in each process, and shared by
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from math import ceil, inf
 from typing import TypedDict
@@ -21,7 +21,7 @@ from runs.reports.formats import percent
 from runs.results.statistics.mean_intervals import Estimate
 from runs.results.statistics.proportion_intervals import proportion_interval
 from runs.results.stored import get_results
-from runs.selectors import REASON_WITHHELD, may_reveal_target, withheld_environments
+from runs.selectors import reason_without_target, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
 from runs.web.queries import CellProgress, RunProgressData, count_quarantined, get_progress, list_responses
@@ -359,8 +359,8 @@ def _live_response(row: Response) -> LiveResponse:
 
 def _shown(rows: list[LiveResponse], withheld: set[int]) -> list[LiveResponse]:
     return [
-        LiveResponse(row.pk, row.case, row.model, row.status, REASON_WITHHELD, row.error_kind, row.run_environment)
-        if row.reason and row.run_environment in withheld and may_reveal_target(row.status, row.error_kind)
+        replace(row, reason=reason_without_target(row.reason, row.status, row.error_kind))
+        if row.run_environment in withheld
         else row
         for row in rows
     ]

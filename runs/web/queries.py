@@ -23,14 +23,14 @@ from runs.results.stored import count_responses, get_results
 from runs.selectors import (
     COUNTED,
     KNOWN_COST,
-    REASON_WITHHELD,
     UNKNOWN_COSTS,
     may_delete,
-    reasons_withheld,
+    reason_without_target,
     responses_matching,
     visible_models,
     visible_runs,
     withheld_environments,
+    withholds_reasons,
 )
 from runs.spending import cost_so_far
 
@@ -416,5 +416,5 @@ def _counted_progress(run: Run) -> tuple[_CellCounts, float | None]:
 def hide_withheld_reasons(user: User | AnonymousUser, rows: list[Response]) -> None:
     """Replace the reasons that *user* may not read, in memory only."""
     for row in rows:
-        if row.reason and reasons_withheld(user, row):
-            row.reason = REASON_WITHHELD
+        if withholds_reasons(user, row):
+            row.reason = reason_without_target(row.reason, row.status, row.error_kind)

@@ -125,7 +125,7 @@ class RunSession:
                 writer=writer,
                 listener=self._listener,
             )
-            heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models))
+            heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models, budget))
             stack.push_async_callback(_cancel, heartbeat)
             with _stop_on_signals(executor) if self._signals else nullcontext():
                 while True:
@@ -225,13 +225,14 @@ class RunSession:
         """Return whether no other process can have taken over what this one has leased."""
         return time.time() < self._leased_until
 
-    def _renew(self) -> tuple[bool, dict[int, str]]:
+    def _renew(self, budget: Budget) -> tuple[bool, dict[int, str]]:
         """Renew all leases. Return whether the run is to stop, and why models were stopped by another process."""
         run_id, owner, share = self._run.pk, self._context.owner, self._context.share
         now = time.time()
         if share.leads:
             stops = self._renew_run()
             self._stages.store_progress()
+            self._store_cost(budget)
         else:
             stops = not Run.objects.filter(pk=run_id, status__in=ACTIVE, cancel_requested=False).exists()
         if share.divided and now > self._leased_until:  # others may have taken some of the shards
@@ -243,10 +244,17 @@ class RunSession:
         stopped = RunModel.objects.filter(run_id=run_id).exclude(stopped="")
         return stops, dict(stopped.values_list("pk", "stopped"))
 
+    def _store_cost(self, budget: Budget) -> None:
+        """Store the cost so far: stored responses do not have that of errored ones that this execution has replaced."""
+        rows = Run.objects.filter(pk=self._run.pk, lease_owner=self._context.owner)
+        rows.exclude(cost_usd=budget.total).update(cost_usd=budget.total)
+
     def _renew_run(self) -> bool:
         return renew_lease(run_id=self._run.pk, owner=self._context.owner)
 
-    async def _keep_lease(self, executor: Executor, reader: Reader, models: Mapping[str, Connection]) -> None:
+    async def _keep_lease(
+        self, executor: Executor, reader: Reader, models: Mapping[str, Connection], budget: Budget
+    ) -> None:
         """Renew the lease, and stop if the run was cancelled or taken over, or this process shuts down.
 
         Also stops if the lease cannot be renewed: another process may take the run over once it lapses.
@@ -257,7 +265,7 @@ class RunSession:
                 executor.stop(FINISH_WITHIN_S)
                 return
             try:
-                cancelled, stopped = await reader.run(self._renew)
+                cancelled, stopped = await reader.run(self._renew, budget)
                 for model in models.values():
                     if model.stopped is None and model.run_model_id in stopped:
                         model.stopped = ModelError("stopped", stopped[model.run_model_id], fatal=True)

@@ -6,10 +6,10 @@ import httpx2
 import openai
 
 from hub.common.addresses import AddressRefused
-from hub.protocols.calls import ModelError, Reply
+from hub.protocols.calls import ModelError, Reply, quoting, split_quote
 from runs.providers.base import ProviderContext
 from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
-from runs.providers.openai_api.errors import connection_error, refusal_reply, status_error
+from runs.providers.openai_api.errors import connection_error, refusal_reply, status_error, without_endpoint
 from runs.providers.openai_api.http import MAX_BODY_BYTES, BodyTooLarge, BoundedClient
 from runs.providers.openai_api.options import OpenAIOptions
 from runs.providers.openai_api.replies import parse_reply
@@ -33,6 +33,15 @@ class EndpointClient:
 
         timeout_s: time limit of each try, if it is shorter than the one in the options.
         """
+        try:
+            return await self._complete(body, timeout_s)
+        except ModelError as error:
+            own, reply = split_quote(str(error))
+            if reply:
+                error.args = (quoting(own, without_endpoint(reply, self._name, self._options)),)
+            raise
+
+    async def _complete(self, body: bytes, timeout_s: float | None) -> Reply:
         options, name = self._options, self._name
         seconds = min(options.timeout_s, timeout_s or options.timeout_s)
         await self._check_address()

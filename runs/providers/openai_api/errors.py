@@ -1,7 +1,7 @@
 """Errors of chat-completions endpoints: what they mean, and what a user can do about them.
 
-Everybody who can see the run reads these messages, so they contain neither the address of the endpoint nor the name of
-the variable with its key.
+Everybody who can see the run reads these messages, so they contain neither the address of the endpoint, nor its name
+for the model, nor the name of the variable with its key.
 """
 
 import json
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import openai
 
 from hub.common.wording import counted
-from hub.protocols.calls import TOO_LONG, ModelError, Reply
+from hub.protocols.calls import TOO_LONG, ModelError, Reply, quoting
 from runs.limits.headers import retry_after
 from runs.providers.openai_api.options import OpenAIOptions
 from runs.providers.openai_api.replies import excerpt
@@ -82,13 +82,13 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
         remedy = "every try exceeded its rate limit; lower `concurrency` or raise `limits.retries`"
     head = f"The endpoint of {name} answered {status}" + (f": {remedy}" if remedy else "")
     said = excerpt(error.response.content)
-    return ModelError(kind, f"{head}. {f'Response: {said}' if said else 'The response is empty.'}", fatal=fatal)
+    return ModelError(kind, quoting(f"{head}.", said) if said else f"{head}. The response is empty.", fatal=fatal)
 
 
 def connection_error(error: openai.APIConnectionError, name: str, options: OpenAIOptions) -> ModelError:
     """Return the error for a connection to the endpoint of the model *name* that failed."""
     cause = error.__cause__ or error
-    reason = " ".join((_system_error(cause) or _without_address(cause, options)).split())
+    reason = " ".join((_system_error(cause) or without_endpoint(str(cause), name, options)).split())
     failed = "could not be reached" if _system_error(cause) else "gave no complete HTTP response"
     return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.")
 
@@ -103,9 +103,16 @@ def _system_error(cause: BaseException) -> str:
     return ""
 
 
-def _without_address(cause: BaseException, options: OpenAIOptions) -> str:
-    """Return the message of *cause* without host and port, which most messages contain."""
-    return str(cause).replace(urlsplit(options.base_url).netloc, "the host")
+def without_endpoint(text: str, name: str, options: OpenAIOptions) -> str:
+    """Return *text* without the host of the endpoint and without its name for the model *name*."""
+    address = urlsplit(options.base_url)
+    for host in filter(None, (address.netloc, address.hostname)):
+        text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "[host removed]", text, flags=re.I)
+    if options.model == name:
+        return text
+    # A longer name, such as one with the date of a version, is the name of the same model.
+    longer = r"(?:[-:@.]\w[\w.:@-]*)?(?!\w)"
+    return re.sub(rf"(?<!\w){re.escape(options.model)}{longer}", "[model removed]", text)
 
 
 def _error_body(error: openai.APIStatusError) -> dict[str, object]:

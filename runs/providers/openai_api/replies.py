@@ -7,7 +7,7 @@ from typing import TypeGuard, cast
 
 from hub.common.masking import mask
 from hub.common.storable import storable
-from hub.protocols.calls import ModelError, Reply, Usage
+from hub.protocols.calls import ModelError, Reply, Usage, quoting
 from hub.protocols.messages import JSON, Message
 
 _MAX_DEPTH = 100  # levels of objects and lists in a reply; deeper ones can be neither stored nor shown
@@ -59,9 +59,8 @@ def _read_reply(data: dict[str, object], body: bytes, latency_ms: float, request
         raise ModelError("empty", f"{answered} with a choice that has no message.")
     content, refusal = given.get("content"), given.get("refusal")
     if not _is_content(content):
-        raise ModelError(
-            "malformed", f"{answered} with `content` that is neither text nor parts: {_excerpt_of_value(content)}"
-        )
+        unusable = f"{answered} with `content` that is neither text nor parts."
+        raise ModelError("malformed", quoting(unusable, _excerpt_of_value(content)))
     kept = {key: value for key, value in given.items() if value is not None and key not in _DROPPED}
     if kept.get("tool_calls"):
         kept["tool_calls"] = _sendable_calls(kept["tool_calls"])
@@ -146,7 +145,8 @@ def _excerpt_of_value(value: object) -> str:
 
 
 def _reported_error(error: object, answered: str) -> ModelError:
-    return ModelError("provider", f"{answered} and reported an error in place of a reply: {_excerpt_of_value(error)}")
+    message = f"{answered} and reported an error in place of a reply."
+    return ModelError("provider", quoting(message, _excerpt_of_value(error)))
 
 
 def _parse(body: bytes, answered: str) -> dict[str, object]:
@@ -160,7 +160,7 @@ def _parse(body: bytes, answered: str) -> dict[str, object]:
     except RecursionError:
         raise too_deep from None
     except ValueError:
-        raise ModelError("not_json", f"{answered} with a body that is not JSON: {excerpt(body)}") from None
+        raise ModelError("not_json", quoting(f"{answered} with a body that is not JSON.", excerpt(body))) from None
     if body.count(b"[") + body.count(b"{") > _MAX_DEPTH and _depth(data) > _MAX_DEPTH:
         raise too_deep
     return data if isinstance(data, dict) else {}
@@ -174,7 +174,7 @@ def _finite(text: str) -> float | None:
 def _first_choice(data: dict[str, object], body: bytes, answered: str) -> dict[str, object]:
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise ModelError("empty", f"{answered} without a choice: {excerpt(body)}")
+        raise ModelError("empty", quoting(f"{answered} without a choice.", excerpt(body)))
     return cast("dict[str, object]", choices[0])
 
 

@@ -1,6 +1,7 @@
 """REST API of events: the progress of a run as a stream of server-sent events, for programs."""
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from rest_framework.views import APIView
 
 from hub.common.digests import digest
 from hub.common.errors import TooManyRequests
+from runs.execution.faults import DATABASE_ERRORS
 from runs.models import ENDED, Run
 from runs.web.live import event_of
 from runs.web.queries import get_visible_run
@@ -32,6 +34,7 @@ _EVENT = {
         "retry": {"type": "integer"},
     },
 }
+logger = logging.getLogger(__name__)
 _streams = threading.BoundedSemaphore(settings.EVENT_STREAMS)
 
 
@@ -59,7 +62,11 @@ class EventStream:
         return self
 
     def __next__(self) -> bytes:
-        return next(self._events)
+        try:
+            return next(self._events)
+        except DATABASE_ERRORS as error:
+            logger.warning("A stream of events ends, because the database does not work at the moment: %s", error)
+            raise StopIteration from None  # the client connects again, as after LASTS_S
 
     def close(self) -> None:
         """Give the place back; the server calls it when the client has gone or the stream has ended."""

@@ -9,7 +9,7 @@ from rest_framework.response import Response as Answer
 
 from runs.exports.selection import find_run_environments, find_run_model
 from runs.models import Response, Score
-from runs.selectors import REASON_WITHHELD, reasons_withheld, sees_endpoints
+from runs.selectors import reason_without_target, sees_endpoints, withholds_reasons
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.forms import ResponsesFilter
@@ -40,8 +40,8 @@ class ResponseItem(serializers.ModelSerializer[Response]):
         user = self.context["request"].user
         if not sees_endpoints(user):
             body["served_model"] = ""
-        if reasons_withheld(user, instance):
-            body["reason"] = body["reason"] and REASON_WITHHELD
+        if withholds_reasons(user, instance):
+            body["reason"] = reason_without_target(instance.reason, instance.status, instance.error_kind)
             body["scores"] = [{**score, "reason": "", "detail": None, "execution": None} for score in body["scores"]]
         return body
 

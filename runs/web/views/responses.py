@@ -10,7 +10,7 @@ from hub.web.reading.spans import MarkedSpan
 from hub.web.reading.transcripts import Marks
 from runs.models import Response, Score
 from runs.results.error_lines import find_error_line, without_line_number
-from runs.selectors import reasons_withheld, sees_endpoints, shown_spec
+from runs.selectors import sees_endpoints, shown_spec
 from runs.web import queries
 
 
@@ -38,7 +38,6 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
     The links "previous" and "next" lead to responses of the same model and environment with the same status.
     """
     found = queries.get_visible_response(request.user, pk)
-    withheld = reasons_withheld(request.user, found)
     queries.hide_withheld_reasons(request.user, [found])
     same_status = Response.objects.filter(
         run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
@@ -59,7 +58,6 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "case": found.case,
         "version": found.run_environment.version,
         "scores": scores,
-        "withheld": withheld,
         "attempts": found.run_environment.run.attempts,
         "before": same_status.filter(pk__lt=pk).values_list("pk", flat=True).last(),
         "after": same_status.filter(pk__gt=pk).values_list("pk", flat=True).first(),

@@ -29,7 +29,7 @@ from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
 from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.spending import BudgetError, budget_of, is_budget_spent
-from runs.tracking.mlflow_links import mlflow_url
+from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
 from runs.web import queries
 from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
 from runs.web.forms import (
@@ -125,6 +125,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["budget_changes"] = [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes]
         context["continuation"] = find_continuation(request.user, found) if request.user.has_perm(ADD) else None
         context["mlflow"] = mlflow_url(request.user, found)
+        context["mlflow_run_id"] = mlflow_run_id(request.user, found)
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)

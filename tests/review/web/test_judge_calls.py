@@ -62,8 +62,11 @@ def test_calls_are_hidden_from_reviewers_of_the_pair_and_replies_of_held_out_env
     client: Client, visitor: Client, judged: Preference
 ) -> None:
     address = f"/review/preferences/{judged.pk}/calls/"
+    JudgeCall.objects.update(problem="no `choice` in: the expected answer")
+    assert "the expected answer" in visitor.get(address).content.decode()
     Environment.objects.update(held_out=True)
     page = visitor.get(address).content.decode()
     assert "The reply is shown only to those who may see" in page and "is better." not in page
+    assert "the expected answer" not in page
     client.force_login(reviewer())
     assert client.get(address).status_code == 404

@@ -496,6 +496,50 @@ def test_tokens_of_a_reply_that_cannot_be_used_are_paid(folder: Path) -> None:
     assert [row.cost_usd for row in rows] == [pytest.approx(0.00006)] * 2
 
 
+def test_call_that_stops_a_model_is_paid_by_its_response(folder: Path) -> None:
+    """The second reply of the judge that cannot be used stops it."""
+    manifest = folder / "capitals" / "environment.yaml"
+    rule = "{type: judge, criteria: [{name: right, text: It is right.}]}"
+    manifest.write_text(manifest.read_text().replace("{type: exact_match}", rule))
+
+    def answer(request: dict[str, Any], _: int) -> Answer:
+        return Answer({**completion().body, "choices": []}) if request["model"] == "judge" else answer_capital(request)
+
+    with endpoint(answer) as server:
+        model = json.loads(config_text(server.url))["models"][0]
+        roles = {"rubric": [{**model, "name": "judge", "model": "judge"}]}
+        text = config_text(server.url, concurrency=1, roles=roles, limits={"retries": 0, "identical_errors": 2})
+        run, listener = start(folder, text)
+        judged = [request["model"] for request in server.requests].count("judge")
+    assert judged == 2 and len(listener.stopped) == 1
+    rows = Response.objects.filter(run_environment__run=run)
+    assert sum(row.role_cost_usd or 0.0 for row in rows) == pytest.approx(2 * 0.00006)
+    assert stored_counts(run)[1] == pytest.approx(run.cost_usd)
+
+
+def test_cost_of_replaced_responses_is_stored_while_the_run_executes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.execution.session.session.RENEW_EVERY_S", 0.05)
+    seen: list[float | None] = []
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number < 2:
+            return Answer({**completion().body, "choices": []})
+        if number == 5:  # three replies of the resumed run are paid, and two errored responses are replaced
+            wait_until(lambda: (Run.objects.values_list("cost_usd", flat=True).get() or 0.0) > 0.00029)
+            seen.append(Run.objects.values_list("cost_usd", flat=True).get())
+            connection.close()
+        return answer_capital(request)
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 2}))
+        assert len(server.requests) == 2
+        run, _ = resume(run)
+    assert seen == [pytest.approx(5 * 0.00006)]
+    assert run.cost_usd == pytest.approx(8 * 0.00006)
+
+
 def test_run_stopped_for_missing_token_counts_resumes_with_unknown_cost(folder: Path) -> None:
     broken = True
     with endpoint(lambda request, _: answer_unmetered(request) if broken else answer_capital(request)) as server:

@@ -228,6 +228,26 @@ async def test_status_errors_give_advice_and_are_fatal_if_they_concern_all_cases
     assert hint in str(caught.value)
 
 
+@pytest.mark.parametrize("status", [200, 400])
+async def test_errors_quote_neither_the_name_of_the_model_at_the_endpoint_nor_its_address(status: int) -> None:
+    def answer(request: dict[str, Any], _: int) -> Answer:
+        said = f"{request['model']}, {request['model']}-2026-01-01 at {server.url} and 127.0.0.1: no gpt-small-x"
+        return Answer({"error": {"message": said, "code": "odd"}}, status)
+
+    with endpoint(answer) as server:
+        provider = OpenAI(
+            ModelSpec(name="mine", provider="openai"),
+            OpenAIOptions(model="gpt-small", base_url=server.url),
+            ProviderContext(retries=0),
+        )
+        with pytest.raises(ModelError) as caught:
+            await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+        await provider.aclose()
+    assert "gpt-small" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
+    assert "[model removed], [model removed] at http://[host removed]/v1 and [host removed]: no" in str(caught.value)
+    assert "The endpoint of mine answered" in str(caught.value) and '"code": "odd"' in str(caught.value)
+
+
 async def test_unknown_model_is_fatal() -> None:
     error = await error_of(lambda *_: Answer({"error": {"message": "no such model"}}, 404))
     assert (error.kind, error.fatal) == ("configuration", True)
@@ -278,8 +298,8 @@ async def test_answer_nested_too_deeply_is_malformed(levels: int) -> None:
     ("body", "text"),
     [
         (b"", "The endpoint of m answered 200 with an empty body."),
-        (b"<html>", "The endpoint of m answered 200 with a body that is not JSON: <html>"),
-        (b"[]", "The endpoint of m answered 200 without a choice: []"),
+        (b"<html>", "The endpoint of m answered 200 with a body that is not JSON. Response: <html>"),
+        (b"[]", "The endpoint of m answered 200 without a choice. Response: []"),
     ],
 )
 async def test_errors_of_replies_name_the_model(body: bytes, text: str) -> None:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection
+from django.db import OperationalError, connection
 from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -274,6 +274,18 @@ def test_stream_ends_when_its_user_may_no_longer_see_the_run(run: Run, monkeypat
     assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     cache.clear()
+    assert list(stream) == []
+
+
+def test_stream_ends_when_the_database_does_not_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "LOOK_EVERY_S", 0.0)
+    stream = iter(events.EventStream(member(), run, ""))
+    assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
+
+    def fail(*_: object) -> Run:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(events, "get_visible_run", fail)
     assert list(stream) == []
 
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.models import Environment
+from hub.protocols.calls import quoting
 from runs.models import Response
 from runs.reports import render_html
 from runs.web import queries
@@ -122,6 +123,35 @@ def test_held_out_target_and_failed_test_are_withheld(client: Client, user: User
     shown = page(client, f"/responses/{response.pk}/")
     assert "the target" not in shown and "f(1) == 2" not in shown
     assert "Held out" in shown
+
+
+def test_reply_of_an_endpoint_is_withheld_where_the_target_is(client: Client, user: User) -> None:
+    reason = quoting("The endpoint of judge answered 400.", "prompt: the target")
+    response = answered(held_out=True, status="errored", error_kind="http", reason=reason)
+    run = response.run_environment.run
+    addresses = [
+        f"/responses/{response.pk}/",
+        f"/runs/{run.pk}/cases/{response.case_id}/",
+        f"/runs/{run.pk}/",
+        f"/api/v1/runs/{run.pk}/responses/",
+    ]
+    for address in addresses:
+        shown = page(client, address)
+        assert "The endpoint of judge answered 400." in shown and "the target" not in shown, address
+    assert "prompt: the target" not in render_html(run, user=user)
+    client.force_login(member("Curator", name="curator"))
+    for address in addresses:
+        assert "prompt: the target" in page(client, address), address
+
+
+def test_id_in_mlflow_is_withheld_where_the_target_is(client: Client, user: User) -> None:
+    run = answered(held_out=True).run_environment.run
+    run.tracking, run.tracking_state = {"parent": "1d0f", "cells": {"a": "2e1a"}, "experiment_id": "1"}, "logged"
+    run.save()
+    pages = [f"/runs/{run.pk}/", f"/api/v1/runs/{run.pk}/report"]
+    assert all("1d0f" not in page(client, address) for address in pages)
+    client.force_login(member("Curator", name="curator"))
+    assert all("1d0f" in page(client, address) for address in pages)
 
 
 def test_parameters_are_shown_without_endpoint_to_users_who_are_not_staff(client: Client, user: User) -> None:
