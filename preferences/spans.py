@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hub.protocols.messages import Message, call_text, text_of
+from hub.protocols.messages import Message, call_text, calls_of, text_of
 
 CONTEXT = 32  # code points of prefix and suffix
 _LONGEST_CALL_QUOTE = 2000  # characters; longer quotes would make too large a regular expression
@@ -34,7 +34,7 @@ def text_at(messages: Sequence[Message], message: int, call: int | None) -> str:
         raise ValueError("A mark refers to a message that does not exist. Reload the page and mark again.")
     if call is None:
         return text_of(messages[message])
-    calls = messages[message].get("tool_calls") or []
+    calls = calls_of(messages[message])
     if not 0 <= call < len(calls):
         raise ValueError("A mark refers to a tool call that does not exist. Reload the page and mark again.")
     return call_text(calls[call])
@@ -91,7 +91,7 @@ def _find_in_calls(messages: Sequence[Message], quote: str) -> Span | None:
     for index, message in reversed([*enumerate(messages)]):
         if message.get("role") != "assistant":
             continue
-        for number, call in enumerate(message.get("tool_calls") or []):
+        for number, call in enumerate(calls_of(message)):
             text = call_text(call)
             match = pattern.search(text)
             if match:

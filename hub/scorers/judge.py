@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from hub import extraction
 from hub.common.documents.validation import StrictNumbers
 from hub.harnesses.base import Services
-from hub.protocols.messages import JSON, Message, call_text, text_of
+from hub.protocols.messages import JSON, Message, call_text, calls_of, text_of
 from hub.protocols.structured_replies import DATA_RULE, StructuredReply, enclose_data, request_structured_reply
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.comparison.texts import quoted
@@ -156,7 +156,7 @@ def _written(messages: Sequence[Message]) -> str:
         if message.get("role") == "assistant":
             said = extraction.without_reasoning(said)
         lines = [said] if said else []
-        lines += [f"calls {call_text(call)}" for call in message.get("tool_calls") or []]
+        lines += [f"calls {call_text(call)}" for call in calls_of(message)]
         written.append(f"[{message.get('role')}]\n" + "\n".join(lines))
     return "\n\n".join(written)
 

@@ -8,8 +8,6 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import FileResponse
-from django.utils.decorators import method_decorator
-from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -21,6 +19,7 @@ from rest_framework.views import APIView
 
 from hub.bundles.stored import open_stored_archive
 from hub.common.errors import TooLarge, UserError
+from hub.common.rest.conditional import ConditionalView
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
@@ -226,8 +225,7 @@ def _uploaded_file(request: Request) -> IO[bytes]:
     return cast("IO[bytes]", sent)
 
 
-@method_decorator(conditional_page, name="dispatch")
-class EnvironmentDetail(APIView):
+class EnvironmentDetail(ConditionalView):
     """Show one environment with its versions, or move it to another team."""
 
     write_scope = "curate"
@@ -240,7 +238,7 @@ class EnvironmentDetail(APIView):
         operation_id="environments_move",
         description="Move the environment to another team. Managers of its team and superusers may.",
         request=Ownership,
-        responses={200: EnvironmentDetailItem, 400: ErrorBody, 403: ErrorBody},
+        responses={200: EnvironmentDetailItem, 400: ErrorBody, 403: ErrorBody, 412: ErrorBody},
     )
     def patch(self, request: Request, slug: str) -> Response:
         found = queries.environment_of(request.user, slug)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from hub.protocols.messages import call_text
+from hub.protocols.messages import call_text, calls_of
 from preferences.evidence import Failure
 from runs.models import Response, Score
 from runs.results.error_lines import ErrorLine, find_error_line, without_line_number
@@ -112,7 +112,7 @@ def call_rows(a: Response, b: Response) -> list[CallRow]:
 
 
 def _calls(response: Response) -> list[str]:
-    calls = [call for message in response.messages for call in message.get("tool_calls") or []]
+    calls = [call for message in response.messages for call in calls_of(message)]
     return [call_text(call) for call in calls[:MAX_CALLS]]
 
 

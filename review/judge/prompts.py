@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hub.protocols.messages import Message, call_text, get_prompt_messages, get_response_messages, text_of
+from hub.protocols.messages import Message, call_text, calls_of, get_prompt_messages, get_response_messages, text_of
 from hub.protocols.structured_replies import DATA_RULE, enclose_data
 from preferences.evidence import SideEvidence
 from preferences.sides import Side
@@ -66,7 +66,7 @@ def written(messages: Sequence[Message]) -> str:
     blocks = []
     for message in messages:
         lines = [text_of(message)] if text_of(message) else []
-        for call in message.get("tool_calls") or []:
+        for call in calls_of(message):
             lines.append(f"calls {call_text(call)}")
         blocks.append((message.get("role", ""), "\n".join(lines)))
     if len(blocks) == 1:

@@ -102,6 +102,8 @@ def claim_pair(pair: Pair, user: User) -> Assignment:
     release_lapsed_assignments()
     taken = _claim(user, partial(_lock_free_pair, pair, user))
     if taken is None:
+        taken = current_assignment(pair, user)  # the same request, sent twice, may have claimed the pair
+    if taken is None:
         raise AssignmentLost(TAKEN)
     return taken
 

@@ -17,6 +17,7 @@ from hub.protocols.messages import (
     JSON,
     Message,
     call_text,
+    calls_of,
     count_prompt_messages,
     get_prompt_messages,
     plain_message,
@@ -184,7 +185,7 @@ def _without_traces_of_model(messages: Sequence[Message]) -> list[Message]:
 
 def _calls(message: Message) -> dict[str, JSON]:
     """Return the tool calls of a message as the texts to which offsets of marks refer."""
-    texts = [call_text(call) for call in message.get("tool_calls") or []]
+    texts = [call_text(call) for call in calls_of(message)]
     return {"calls": [{"text": text, "text_hash": text_hash(text)} for text in texts]} if texts else {}
 
 

@@ -15,6 +15,7 @@ _CODES = {
     406: "not_acceptable",
     409: "conflict",
     410: "expired",
+    412: "changed",
     413: "too_large",
     415: "unsupported_type",
     422: "key_reused",

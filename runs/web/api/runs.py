@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import IO, cast
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import FileResponse
-from django.utils.decorators import method_decorator
-from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -18,6 +17,7 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.errors import TooLarge, UserError
+from hub.common.rest.conditional import ConditionalView
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
@@ -202,8 +202,7 @@ def _text(request: Request) -> str:
     return str(cast("dict[str, str]", request.data).get("text", ""))
 
 
-@method_decorator(conditional_page, name="dispatch")
-class RunDetail(APIView):
+class RunDetail(ConditionalView):
     """Show one run with its config and progress, change its name, tags and note, or delete it."""
 
     write_scope = "run"
@@ -217,24 +216,25 @@ class RunDetail(APIView):
         description="Change name, tags or note: the user who started the run may, and users who may cancel runs. "
         "Change the team of a run that has ended: managers of its team and superusers may.",
         request=Description,
-        responses={200: RunItem, 400: ErrorBody, 403: ErrorBody, 409: ErrorBody},
+        responses={200: RunItem, 400: ErrorBody, 403: ErrorBody, 409: ErrorBody, 412: ErrorBody},
     )
     def patch(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         changes = dict(Description.read(request))
         team = changes.pop("team", None)
         target = None if team is None else queries.find_target(cast(User, request.user), run, team)
-        if changes or team is None:
-            queries.check_may_describe(request.user, run)
-            describe_run(run=run, **changes)
-        if team is not None:
-            move_run(run=run, team=target)
+        with transaction.atomic():  # all changes or none
+            if changes or team is None:
+                queries.check_may_describe(request.user, run)
+                describe_run(run=run, **changes)
+            if team is not None:
+                move_run(run=run, team=target)
         return Answer(RunItem(run).data)
 
     @extend_schema(
         operation_id="runs_delete",
         description="Hide the run everywhere; an administrator can restore it. Only its owner and staff may.",
-        responses={204: None, 403: ErrorBody, 409: ErrorBody},
+        responses={204: None, 403: ErrorBody, 409: ErrorBody, 412: ErrorBody},
     )
     def delete(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)

@@ -56,6 +56,23 @@ def test_decision_repeated_is_stored_once_and_another_one_conflicts(ann: APIClie
     assert ann.post(address, {**decision, "verdict": "A"}, format="json").status_code == 409
 
 
+def test_decision_sent_twice_at_the_same_moment_is_stored_once(ann: APIClient, monkeypatch: Any) -> None:
+    (pair,) = waiting_pairs(1)
+    address, decision = f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "B"}
+    others: list[Any] = []
+
+    def be_overtaken() -> int:
+        monkeypatch.undo()
+        others.append(ann.post(address, decision, format="json"))
+        return 0
+
+    # Both requests find the pair free; then one claims and decides it before the other.
+    monkeypatch.setattr(assignments, "release_lapsed_assignments", be_overtaken)
+    answer = ann.post(address, decision, format="json")
+    assert [other.status_code for other in others] == [answer.status_code] == [200], answer.json()
+    assert answer.json() == others[0].json() == {"preference": Preference.objects.get().pk}
+
+
 def test_unknown_suggested_issues_are_not_kept(ann: APIClient) -> None:
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")

@@ -12,6 +12,7 @@ from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote, text_hash
 from review import decisions
+from review.judge.prompts import written
 from review.models import Pair
 from review.queue import assignments
 from tests.review.pages import reviewer, suggest, waiting_pairs
@@ -131,3 +132,22 @@ def test_accept_is_offered_only_if_suggestion_agrees_with_tests(suggested: str, 
     assert ('name="accept"' in page) is offered
     assert ("This suggestion contradicts the tests" in page) is not offered
     assert api.get("/api/v1/pairs/next").json()["suggestion"]["acceptable"] is offered
+
+
+@pytest.mark.parametrize("calls", [["look_up"], [None, CALLS[0]], {"name": "look_up"}, "look_up"])
+def test_malformed_tool_calls_can_be_judged_and_reviewed(pair: Pair, calls: Any) -> None:
+    pair.second.messages[1]["tool_calls"] = calls
+    pair.second.save()
+    assert "calls " in written(pair.second.messages)
+    assert find_quote(pair.second.messages, "nowhere") is None
+    user = reviewer()
+    site, rest = Client(), APIClient()
+    site.force_login(user)
+    rest.force_authenticate(user)
+    shown = rest.get("/api/v1/pairs/next").json()
+    assert site.get(f"/review/{pair.pk}/").status_code == 200
+    (side,) = [letter for letter in "AB" if len(shown[letter]["messages"]) > 1]
+    mark = {"side": side, "category": "style", "message": 1, "call": 0, "start": 0, "end": 4}
+    answer = rest.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "A", "issues": [mark]}, format="json")
+    assert answer.status_code == 200
+    assert Issue.objects.get().quote == "None"

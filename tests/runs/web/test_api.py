@@ -317,3 +317,33 @@ def test_unchanged_run_and_environment_get_304(admin_client: Client) -> None:
     etag = admin_client.get(f"{URL}{run.pk}/").headers["ETag"]
     Run.objects.filter(pk=run.pk).update(name="renamed again")
     assert admin_client.get(f"{URL}{run.pk}/", headers={"If-None-Match": etag}).status_code == 200
+
+
+def test_run_that_changed_since_it_was_read_is_not_changed(admin_client: Client) -> None:
+    run = stored_run(stored_version("etags"))
+    url = f"{URL}{run.pk}/"
+    old = admin_client.get(url).headers["ETag"]
+
+    def rename(name: str, etag: str) -> int:
+        body, headers = {"name": name}, {"If-Match": etag}
+        return admin_client.patch(url, body, content_type="application/json", headers=headers).status_code
+
+    assert rename("first", old) == 200
+    assert rename("second", old) == 412
+    refused = admin_client.delete(url, headers={"If-Match": old, "Accept": "application/problem+json"})
+    assert (refused.status_code, refused.json()["code"]) == (412, "changed")
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert admin_client.get(url, headers={"If-Match": old}).json()["status"] == 412
+    run.refresh_from_db()
+    assert (run.name, run.deleted_at) == ("first", None)
+    assert rename("third", "*") == rename("fourth", f'"x", W/{admin_client.get(url).headers["ETag"]}') == 200
+    assert admin_client.patch("/api/v1/environments/etags/", {"team": "shared"}, content_type="application/json",
+                              headers={"If-Match": old}).status_code == 412  # fmt: skip
+
+
+def test_run_is_not_renamed_if_it_cannot_be_moved(admin_client: Client) -> None:
+    run = stored_run(stored_version(), status="running")
+    body = {"name": "moved", "tags": ["moved"], "team": "shared"}
+    assert admin_client.patch(f"{URL}{run.pk}/", body, content_type="application/json").status_code == 409
+    run.refresh_from_db()
+    assert (run.name, run.tags.count()) == ("test run", 0)

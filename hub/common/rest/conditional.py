@@ -1,0 +1,39 @@
+"""ETags of single objects: `If-None-Match` saves the body of an unchanged one, `If-Match` prevents lost updates."""
+
+from collections.abc import Callable
+
+from django.utils.cache import set_response_etag
+from django.utils.decorators import method_decorator
+from django.utils.http import parse_etags
+from django.views.decorators.http import conditional_page
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from hub.common.errors import UserError
+
+
+class HasChanged(UserError):
+    """The object is not the one whose ETag the request names."""
+
+    status_code = 412
+
+
+@method_decorator(conditional_page, name="dispatch")
+class ConditionalView(APIView):
+    """View of one object. GET returns its ETag; requests with another one in `If-Match` are answered with 412."""
+
+    get: Callable[..., Response]
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        """Check permissions, then `If-Match`. Raises HasChanged."""
+        super().initial(request, *args, **kwargs)
+        given = request.headers.get("If-Match")
+        if given is None or request.method == "OPTIONS":
+            return
+        response = self.finalize_response(request, self.get(request, *args, **kwargs), *args, **kwargs)
+        response.render()
+        current = set_response_etag(response).headers["ETag"]
+        # A proxy that compresses responses makes their ETags weak.
+        if parse_etags(given) != ["*"] and current not in [etag.removeprefix("W/") for etag in parse_etags(given)]:
+            raise HasChanged("It has changed since you read it, or If-Match is not its ETag. Nothing was changed.")
