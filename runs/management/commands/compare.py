@@ -65,16 +65,19 @@ class Command(base.Command):
             raise UsageError(f"--margin is a difference of accuracies between 0 and 1, not {margin:g}.")
         if options["gate"] is not None:
             parse_gate(options["gate"])  # before anything is computed
+        files = [
+            (options["html"], ".html", comparison_html),
+            (options["markdown"], ".md", comparison_markdown),
+        ]
+        for path, suffix, _ in files:
+            if path is not None:
+                check_suffix(path, suffix, "the comparison in this format")
         runs = [get_run(run) for run in options["runs"]]
         comparisons = compare_all(runs, model_a=options["model_a"], model_b=options["model_b"])
         gate = None if options["gate"] is None else decide_gate(options["gate"], comparisons)
         with Outputs(force=options["force"]) as outputs:
-            for path, suffix, render in (
-                (options["html"], ".html", comparison_html),
-                (options["markdown"], ".md", comparison_markdown),
-            ):
+            for path, _, render in files:
                 if path is not None:
-                    check_suffix(path, suffix, "the comparison in this format")
                     outputs.file(path).write_text(render(comparisons, gate=gate, margin=margin), encoding="utf-8")
         self.print_json(comparison_json(comparisons, gate=gate, margin=margin))
         if not options["json"]:

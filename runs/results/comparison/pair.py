@@ -168,6 +168,8 @@ def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | Non
         if len(models_a) == 1:
             only = ", ".join(models_a)
             raise ComparisonError(f"Run {run_a.pk} has one model, {only}; compare it with another run.", "b")
+        for label in filter(None, (model_a, model_b)):
+            _named(run_a, models_a, label)
         if not model_a or not model_b or model_a == model_b:
             raise ComparisonError(f"Within one run, choose two different models, of {', '.join(models_a)}.", "model_a")
     if model_a or model_b:

@@ -189,6 +189,7 @@ def test_two_models_of_one_run_are_compared() -> None:
         (["x"], None, {}, "Run \\d+ has one model, x; compare it with another run."),
         (["x", "y", "z"], None, {}, "Within one run, choose two different models"),
         (["x", "y"], None, {"model_a": "x"}, "Within one run, choose two different models"),
+        (["x", "y"], None, {"model_a": "nope"}, "has no model 'nope'; its models are x, y"),
         (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, choose two different models"),
     ],
 )
