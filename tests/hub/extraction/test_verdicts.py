@@ -487,6 +487,36 @@ def test_only_option_that_is_not_wrong_is_chosen() -> None:
     assert choice("B is the only one that is not wrong.", FOUR) == "B"
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("A ❌\nB ❌\nC ✅\nD ❌", "C"),
+        ("A. Paris ❌\nB. London ❌\nC. Rome ✅\nD. Oslo ❌", "C"),
+        ("A) Paris ❌ too far\nC) Rome ✅ right", "C"),
+        ("❌ A\n❌ B\n✅ C\n❌ D", "C"),
+        ("A ❌, B ❌, C ✅, D ❌", "C"),
+        ("A ✅ B ✅ C ❌ D ❌", None),
+        ("A good idea ✅", None),
+    ],
+)
+def test_only_option_with_a_tick_is_chosen(text: str, label: str | None) -> None:
+    assert choice(text, list("ABCD"), ["Paris", "London", "Rome", "Oslo"]) == label
+
+
+@pytest.mark.parametrize(
+    "text", ["Answer: B (Paris)", "B (Paris)", "B. Paris", "**B) Paris**", "The answer is B: Paris."]
+)
+def test_label_with_the_text_of_another_option_chooses_nothing(text: str) -> None:
+    assert choice(text, list("AB"), ["Paris", "London"]) is None
+    assert choice(text, list("AB"), ["London", "Paris"]) == "B"
+    assert choice(text, list("AB")) == "B"
+
+
+@pytest.mark.parametrize("text", ["B) None of the above", "**B) Not enough information**", "B) Neither of them"])
+def test_label_before_the_text_of_a_negative_option_is_chosen(text: str) -> None:
+    assert choice(text, list("AB")) == "B"
+
+
 def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
     assert choice("2.5", ["1", "2", "3"]) is None
     assert choice("Answer: 2.5", ["1", "2", "3"]) is None
