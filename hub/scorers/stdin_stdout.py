@@ -110,6 +110,8 @@ def _floats(found: str, wanted: str, tolerance: float) -> bool:
 def _close(a: str, b: str, tolerance: float) -> bool:
     if a == b:
         return True  # words, and "nan", which as a number equals nothing
+    if "_" in a or "_" in b:
+        return False  # float() reads 1_0 as 10
     try:
         return math.isclose(float(a), float(b), rel_tol=tolerance, abs_tol=tolerance)
     except ValueError:

@@ -20,9 +20,9 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     """Return the label that *text* chooses, or None if it chooses none or more than one.
 
     The first of these that applies decides: a text that consists of a label; the text after the last correction
-    ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose B"; a marked
-    letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of the options; the words of an option, in
-    the last sentence or in a short text; the only option that is not ruled out.
+    ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose B"; the
+    only option with a tick; a marked letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of the
+    options; the words of an option, in the last sentence or in a short text; the only option that is not ruled out.
 
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
@@ -34,6 +34,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     if exact_label := reader.exact_label(text.strip(_POINTERS)):
         return exact_label
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
+        return reader.ticked_label(text)
+    if reader.contradicts_itself(text):
         return None
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
         rest = _ALSO_REOPENING.sub("", text[position:].strip(" ,.:;!—–-"))
@@ -53,6 +55,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         return None if label == SEVERAL else label
     if reader.is_uncertain(text):
         return None
+    if label := reader.ticked_label(text):
+        return label
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []

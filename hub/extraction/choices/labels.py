@@ -13,6 +13,7 @@ from hub.extraction.choices.phrases import (
     DENIED_LABEL,
     FITS,
     LEADS_TO,
+    NEGATIVE_OPTION,
     NOT_SO,
     OPTION,
     RANKED,
@@ -28,6 +29,9 @@ SEVERAL = "\0several"  # in place of a label: the text names more than one
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+|\n")
 _PART_END = re.compile(r"[*_]{0,4}(?:[,;:]|\s[-–—])\s")
 _MOST_STATEMENTS = 20  # number of statements that are tried
+_TICKS = "✅✔☑"
+_CROSSES = "❌✗✘✖"
+_MARK_END = re.compile(rf"(?<=\S[ \t][{_TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
 
@@ -44,7 +48,7 @@ class ChoiceReader:
         self._by_fold = {label.casefold(): label for label in labels}
         self.options = OptionReader(labels, choices)
         self._any = "|".join(map(_pattern, sorted(labels, key=len, reverse=True)))
-        self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__)"
+        self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__|\s\((?=[^()]+\)\W*$))"
         emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{self._any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
         self._anywhere = rf"{emphasised}|\((?P<round>{self._any})\)"
         self._alternative = (
@@ -111,6 +115,7 @@ class ChoiceReader:
             )
             if (
                 self.names_several(version)
+                or self.contradicts_itself(version)
                 or self._joined(text, statement)
                 or self._other_follows(text[statement.end : statement.end + 100], version)
             ):
@@ -171,6 +176,27 @@ class ChoiceReader:
             match["other"] != first["label"] and not within.search(rest[: match.start()])
             for match in re.finditer(self._alternative, rest)
         )
+
+    def contradicts_itself(self, text: str) -> bool:
+        """Return whether *text* consists of a label and the text of another option: "B (Paris)" if A is Paris."""
+        match = re.fullmatch(
+            rf"(?i:{OPTION}\s+)?{self._label}(?:[)\]*_\"'.:,]{{1,4}}\s*|\s+[(–—-])(?P<rest>.*)", text.strip()
+        )
+        if match is None:
+            return False
+        other = self.options.label_of_equal_option(match["rest"].strip("()[]*_.:–— -"), flatten, 2)
+        return other is not None and other != match["label"]
+
+    def ticked_label(self, text: str) -> str | None:
+        """Return the only label that *text* ticks: "A ❌, B ✅"."""
+        label = self._label.replace("label", "before")
+        pattern = re.compile(
+            rf"[\s>•-]*(?:[{_TICKS}]\ufe0f?{self._label}(?![\w'’]).*"
+            rf"|{label}(?:[)\]*_\"'.:,]{{1,4}}.*|\s[-–—:(].*|\s*)[{_TICKS}]\ufe0f?[\s*_.]*)"
+        )
+        parts = (part for line in text.split("\n") for part in _MARK_END.split(line))
+        ticked = {match["label"] or match["before"] for part in parts if (match := pattern.fullmatch(part))}
+        return str(ticked.pop()) if len(ticked) == 1 else None
 
     def _other_follows(self, after: str, stated: str) -> bool:
         """Return whether the sentence after a statement offers another label: "Or maybe C." """
@@ -308,7 +334,8 @@ class ChoiceReader:
             if len(line) <= SHORT_TEXT and (label := self.exact_label(line)):
                 return label
         for original in [*lines[:1], *reversed(lines[-2:])]:
-            first, line = original is lines[0], RANKED.sub("", without_denials(self._rejected.sub("", original)))
+            affirmed = self._rejected.sub("", re.sub(self._start + NEGATIVE_OPTION, r"\g<label>)", original))
+            first, line = original is lines[0], RANKED.sub("", without_denials(affirmed))
             if RANKED.search(original) and len(line) <= SHORT_TEXT and (label := self.leading_label(line)):
                 return label
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}

@@ -13,6 +13,8 @@ VERDICT = (
 )
 _ALL_BUT = r"(?:anything|everything|any|all)(?: \w+)? but"
 DENIAL = re.compile(rf"\b(?:not|neither|nor|none|never|except|{_ALL_BUT})\b|n['’]t\b", re.IGNORECASE)
+# The text of an option after its label: "D) None of the above".
+NEGATIVE_OPTION = r"[ ]{0,3}(?:None of|Neither|Never|Nothing|Not (?:enough|given|possible|applicable))\b"
 REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
 # "Nothing fits A", "that doesn't make it B"
 NOT_SO = re.compile(

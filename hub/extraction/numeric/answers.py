@@ -28,6 +28,8 @@ _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
 _FACTORIAL = re.compile(r"(?<=[\d)}])\s?!")
+# Emphasis around a number: "__42__", "_42 km_".
+_UNDERSCORES = re.compile(r"(?<![\w\\)\]}])(__?)([-−$€£]{0,2}\d(?:[^_\n]{0,80}[^_\s])?)\1(?!\w)")
 _REFUSAL = re.compile(
     r"\b(?:cannot|can not|can['’]t|impossible|undetermined|indeterminate|undefined|unknown|insufficient|not enough"
     r"|not (?:sure|certain|possible)|no (?:solution|answer)|don['’]t know|do not know|none|n/a|depends)\b",
@@ -56,7 +58,7 @@ def read_number(text: str) -> NumberReading:
     """
     if _NOTHING_ELSE.fullmatch(text):
         return NumberReading(Quantity(Fraction(text)), text)  # most targets consist of a number
-    text = without_struck(answer_text(text)).strip()
+    text = _UNDERSCORES.sub(_with_asterisks, without_struck(answer_text(text)).strip())
     stated = statements(text)
     if stated and (withdrawn := withdrawal_end(text, max(s.end for s in stated))) >= 0:
         later = read_prose(text[withdrawn:])
@@ -76,7 +78,14 @@ def read_number(text: str) -> NumberReading:
             value = NoValue.SEVERAL
         if value is not None and (value is not NoValue.FORMULA or statement.mark > Marker.SENTENCE):
             return make_reading(value, statement.text, marked=True)
+    if any(statement.mark == Marker.FORMAT and statement.text == "null" for statement in stated):
+        return NumberReading(None)
     return read_prose(text)
+
+
+def _with_asterisks(match: re.Match[str]) -> str:
+    marks = "*" * len(match[1])
+    return f"{marks}{match[2]}{marks}"
 
 
 def _is_boxed(text: str, statement: Statement) -> bool:

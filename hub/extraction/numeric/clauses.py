@@ -16,8 +16,9 @@ from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import OTHER_BASE, Found, Quantity, find_numbers, plain
 from hub.extraction.numeric.values import NoValue, Value, differs
 
+# "42 (see eq. 3)" and "5! = 120" go on.
 SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?!(?<=\d!)\s*[=≈×*/+·-])[*_$\\)]*\s+(?=\S)|(?<=[。！？])"  # "5! = 120" goes on
+    r"(?<=[.!?])(?!(?<=\b[Ee]q\.)\s+\(?\d)(?!(?<=\d!)\s*[=≈×*/+·-])[*_$\\)]*\s+(?=\S)|(?<=[。！？])"
 )
 _LONGEST_STATEMENT = 1000  # characters that are read
 LONGEST_SENTENCE = 2000  # characters that are read, from its end
@@ -49,6 +50,12 @@ _RELATION = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_AHEAD = r"(?:or|and|maybe|perhaps|possibly|either)?[\s$€£*_\\(]{0,6}(?:[a-z]\w?\s?=\s?)?[$€£]?[-−]?[\d.√\\]"
+# "x = 42 by Eq. (3)", "42 (see eq. 3)": the number of a formula or a theorem.
+_CITED = re.compile(
+    r"\b(?:by|from|see|using|via|cf\.?|in)\s(?:(?:eqs?|eqns?)\b\.?|equations?|theorems?|lemmas?|corollary|propositions?)"
+    r"\s?\(?\d+(?:\.\d+)*[a-z]?\)?",
+    re.IGNORECASE,
+)
 _EXPLANATION = re.compile(
     r"\b(?:because|since|given|due to|where|which|so that|i\.e\.|e\.g\.|after|when|if|compared to|out of)\b|\s\("
     rf"|[,;]\s+(?!{_NUMBER_AHEAD}|or\b|and\b|maybe\b|perhaps\b|possibly\b)|\.\s|\s[-–—]\s(?=[a-z])",
@@ -98,7 +105,9 @@ _ALSO_AFTER = re.compile(
 _TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]")
 # Numbers that a text denies: "41, not 42", "41, nicht 42", "42ではなく41".
 _DENIED = re.compile(
-    r"(?:\b(?:not|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не|no (?:es|son)"
+    r"(?:\b(?:(?:it|this|that|the answer) (?:can(?:not|['’]t| not)|couldn['’]t|could not) be"
+    r"|(?:don['’]t|do not) (?:think|believe) (?:that )?(?:it(?:['’]s| is)|the answer is)"
+    r"|not|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не|no (?:es|son)"
     r"|non (?:è|sono)|não (?:é|são)|(?:est|sont|et) pas)\s|,\spas\s|不是\s?)(?:just |only "
     r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?"
     r"|(?<![\d.,])\d[\d,.]*\s?(?:[^\W\d]\s?)?(?:(?:では|じゃ)(?:な|あり)|[가이] 아니|이 아닙|가 아닙)",
@@ -155,6 +164,8 @@ def sentence_value(sentence: str) -> Value:
     versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
     text = _PRECISION.sub(" ", plain(_DENIED.sub(" ", version)))
+    if find_numbers(uncited := _CITED.sub(" ", text)):
+        text = uncited
     text, other = _without_other_unit(text)
     if _ASIDE_WITH_ALTERNATIVE.search(text):
         text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)

@@ -49,6 +49,21 @@ _REJECTED = re.compile(
     r"|\bcommon (?:mistake|error|misconception|wrong|incorrect)\b(?![^.!?\n]{0,160}\b(?:but|actually|correct|right)\b)",
     re.IGNORECASE,
 )
+# A sentence that only denies its number: "42 is not the answer."
+_DENIED_ALONE = re.compile(
+    r"\W*(?:no\W+)?(?:(?:the|your|this|that) (?:answer|value|result|number)\s(?:of )?)?"
+    r"[$€£*_]{0,3}[-−]?\d[\d,.]*[*_%]{0,3}"
+    r"(?:\s[^\W\d]+)?\s(?:is|was|would be|ist|est|es)\s(?:therefore |thus |clearly |definitely |also )?"
+    r"(?:wrong|incorrect|false|not (?:right|correct|(?:the |my )(?:right |correct |final )?(?:answer|solution|result))"
+    r"|falsch|faux|incorrecto|nicht (?:richtig|korrekt))\W*",
+    re.IGNORECASE,
+)
+# "Is it 42?" before "No."
+_ASKED = re.compile(
+    r"\W*(?:so |but )?(?:is|could|can|was) (?:it|this|that|the answer)(?: be)? [^\d?]{0,9}[\d,.]+[^\d?]{0,30}\?\W*",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"\W*no\b(?!\s\w)", re.IGNORECASE)
 # Instructions to the reader to calculate with a number: "A day has 1440 minutes, so just double that."
 _TASK = (
     r"(?:add|calculate|combine|compute|convert|count|cube|determine|divide|do|double|figure out|find|finish|halve"
@@ -90,7 +105,7 @@ def read_prose(text: str) -> NumberReading:
     bold = _bold_value(text)
     if bold is not None:
         return bold
-    tried = 0
+    tried, rejected = 0, False
     lines = _without_list_numbers(_REFERENCE.sub("", text).split("\n"))
     for line in map(lines.__getitem__, _reading_order(lines)):
         if any(character.isdigit() for character in line):
@@ -99,7 +114,10 @@ def read_prose(text: str) -> NumberReading:
                 tried += 1
                 if tried > MOST_TRIED:
                     return NumberReading(None)
-                value = None if _REJECTED.search(sentences[i]) else sentence_value(sentences[i])
+                if _is_rejected(sentences[i], *sentences[i + 1 : i + 2]):
+                    rejected = True
+                    continue
+                value = sentence_value(sentences[i])
                 if isinstance(value, Quantity) and _is_instruction(sentences[i]):
                     return NumberReading(None)
                 if value is None or value is NoValue.FORMULA:
@@ -107,9 +125,18 @@ def read_prose(text: str) -> NumberReading:
                 if isinstance(value, Quantity) and i and _gives_alternative(sentences[i - 1], sentences[i], value):
                     value = NoValue.SEVERAL
                 return make_reading(value, sentences[i])
-    if len(text) <= _SHORT and not _REJECTED.search(text):
+    if len(text) <= _SHORT and not rejected:
         return make_reading(statement_value(text), text)
     return NumberReading(None)
+
+
+def _is_rejected(sentence: str, following: str = "") -> bool:
+    """Return whether *sentence* denies its numbers, or asks for one that the sentence *following* it denies."""
+    return (
+        _REJECTED.search(sentence) is not None
+        or _DENIED_ALONE.fullmatch(sentence) is not None
+        or (_ASKED.fullmatch(sentence) is not None and _NO.match(following) is not None)
+    )
 
 
 def _without_list_numbers(lines: Sequence[str]) -> list[str]:
@@ -166,6 +193,7 @@ def _bold_value(text: str) -> NumberReading | None:
     """Return the one value that the last paragraph has in bold, if it is not a step on the way to a later result."""
     paragraph = text[text.rfind("\n\n") + 1 :][-_LONGEST_PARAGRAPH:]
     bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1]) and not is_limit(match[1])]
+    bold = [match for match in bold if not _DENIED_ALONE.fullmatch(_rest_of_sentence(paragraph, match.start()))]
     if not bold or "=" in paragraph[bold[-1].end() :] or ALTERNATIVELY.match(paragraph[bold[-1].end() :]):
         return None
     values = [clause_value(match[1]) for match in bold]
@@ -173,6 +201,10 @@ def _bold_value(text: str) -> NumberReading | None:
     if not isinstance(first, Quantity) or any(differs(value, first) for value in values):
         return None
     return make_reading(first, bold[-1][1])
+
+
+def _rest_of_sentence(text: str, start: int) -> str:
+    return SENTENCE_END.split(text[start : start + LONGEST_SENTENCE].split("\n", 1)[0], maxsplit=1)[0]
 
 
 def _is_value(text: str) -> bool:

@@ -92,7 +92,8 @@ _DEGREES = (
     r"(?:\s?°\s?[CF]?|\s(?:degrees?|degrés?|grados?|graus?|gradi"
     r"|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
 )
-_JOINED_UNITS = re.compile(r"(?<=\d)(h|m|min)(?=\d{1,2}\s?[ms])", re.IGNORECASE)  # "1h30m"
+# "1h30m", "1h30"
+_JOINED_UNITS = re.compile(r"(?<=\d)(?:h|m|min)(?=\d{1,2}\s?[ms])|(?<=\d)h(?=[0-5]\d\b)", re.IGNORECASE)
 _SPACED_SIGN = re.compile(r"(=\s?)-\s(?=[\d.$])")  # "x = - 5"
 # The sign of a number, and not a difference, before a space: "− 5", "Answer: − 5", "is − 5".
 _SPACED_MINUS = re.compile(r"(?<![\w)\]}%°$*])(?<![\w)\]}%°$*]\s)(?<!\s\s)−\s(?=[\d.])|(?<=\bis )−\s(?=[\d.])")
@@ -146,6 +147,7 @@ _COMPOUNDS = _compounds(
         (r"pounds?", r"pence|p", 100),
     ],
 )
+_COMPOUNDS += _compounds(r"\s?", r"(?<=[h\s][0-5]\d)(?=\W*\Z|[.,;:!?)]\s)", [(r"h", r"", 60)])  # "3 h 30"
 # In metric units "and" or a comma may join two measures: "2 m and 30 cm" of a rectangle.
 _COMPOUNDS += _compounds(
     r"\s?",
@@ -295,7 +297,7 @@ def plain(text: str) -> str:
     if "!" in text:
         text = _AS_FACTORIAL.sub(_without_factorial, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
-    text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\1 ", text))
+    text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\g<0> ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
     text = _CURRENCY_NAME.sub("", re.sub(r"(?<=\d)\.{2,3}(?=\d)", " … ", text))
     return _MIXED.sub(" ", _NEGATIVE.sub("-", text))

@@ -34,7 +34,8 @@ from hub.extraction.python_code.unwrapping import (
 )
 
 _PYTHON = {"python", "py", "python3", "py3", "ipython", "ipython3", "pycon", "python2", "sage", "cython", "tool_code"}
-_UNMARKED = {"", "text", "txt", "plaintext", "code", "solution", "answer"}
+_TEXT = {"text", "txt", "plaintext"}
+_UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
@@ -59,10 +60,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Part of an answer that may be the program. `cut`: the answer ends before the block is closed."""
+    """Part of an answer that may be the program.
+
+    `cut`: the answer ends before the block is closed. `is_text`: its fence says that it is text.
+    """
 
     text: str
     cut: bool = False
+    is_text: bool = False
 
 
 def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted: Collection[str] = ()) -> Code:
@@ -154,7 +159,7 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
 
 
 def _block(fence: Fence) -> _Block:
-    return _Block(repair_source(fence.text), cut=not fence.closed)
+    return _Block(repair_source(fence.text), cut=not fence.closed, is_text=fence.language in _TEXT)
 
 
 def _is_body(text: str) -> bool:
@@ -214,7 +219,7 @@ def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
         lost = {name for name in undefined_names(part) if defines(block.text, name)}
         if not lost and len(implemented_names_in(part) & set(names)) == _count_defined(block, names):
             in_place = _in_place(part, block.text)
-            return _Block(in_place if compiles(in_place) else part)
+            return replace(block, text=in_place if compiles(in_place) else part, cut=False)
     return block
 
 
@@ -238,6 +243,7 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
             _count_implemented(blocks[i], names),
             _count_defined(blocks[i], names),
             not only_shows_data(blocks[i].text),
+            not blocks[i].is_text,
             i,
         ),
     )

@@ -20,7 +20,10 @@ _LETTER_POWER = re.compile(r"(?<=[A-Za-zα-ω)\]}])(?=[⁰¹²³⁴-⁹⁺⁻])"
 # A part in bold, not the powers in 2**3**2 or the arguments in f(**a, **b).
 _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
+_SIGN_AT_END = re.compile(r"(?:^|[\s(\[{=:,<>≤≥$*_\"'])-\Z")  # of -5, not of 3-5 and COVID-19
+_POWER_MARK = re.compile(r"(?:\^|\*\*)\{?-?\d")
 _LEADING_POINT = re.compile(r"(?<![\w.)\]])\.(?=\d)")  # .5 is not 5
+_COMPARISON = re.compile(r"(?<![<>=!-])[<>]=(?![=>])")  # >= is ≥; the arrows => and <=> stay
 _CODE_SPAN = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
 _MATHS = re.compile(r"(?<![\w\\$])\$(?![\s$])([^$\n]+)(?<![\s\\])\$(?![\w$])|\\\(([^\n]{1,400}?)\\\)")
 _TEX_TEXT = re.compile(r"\\(?:text|mathrm|ce)\{([^{}]*)\}")
@@ -95,11 +98,15 @@ def _shown_formula(formula: str) -> str:
 
 
 def contains(text: str, target: str) -> bool:
-    """Return whether *text* contains *target*, but not as a part of a longer number: "15 km" lacks "5 km"."""
+    """Return whether *text* contains *target*, but not as a part of another number: "15 km" and "-5 km" lack "5 km"."""
     return any(
-        not (target[:1].isdigit() and _is_within_number(text, match.start()))
-        and not (target[-1:].isdigit() and _is_within_number(text, match.start() + len(target)))
+        not (
+            target[:1].isdigit()
+            and (_is_within_number(text, start) or _SIGN_AT_END.search(text[max(start - 2, 0) : start]))
+        )
+        and not (target[-1:].isdigit() and (_is_within_number(text, end) or _POWER_MARK.match(text, end)))
         for match in re.finditer(f"(?={re.escape(target)})", text)
+        for start, end in [(match.start(), match.start() + len(target))]
     )
 
 
@@ -124,6 +131,7 @@ def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str
     """
     text = _FRACTION.sub(lambda found: unicodedata.normalize("NFKC", found[0]).replace("⁄", "/"), text)
     text = unicodedata.normalize("NFKC", _POWER.sub("^", extraction.clean(text))).translate(_PLAIN)
+    text = _COMPARISON.sub(lambda found: "≤" if found[0] == "<=" else "≥", text)
     if ignore_punctuation and any(map(str.isalnum, text)):
         text = _LEADING_POINT.sub("0.", _SIGN.sub("−", text))
         text = "".join(" " if unicodedata.category(c).startswith("P") else c for c in text)

@@ -9,9 +9,10 @@ from pydantic import Field
 from hub import extraction
 from hub.extraction.fences import split
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
+from hub.scorers.constraints.keywords import compared
 
 _BULLET = re.compile(r"\s*[*-]\s+\S")
-_NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)]\s")
+_NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)](?:\*\*|__)?\s")
 _NESTED = 3  # columns by which a list within a numbered item is indented
 _RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,})$")  # a horizontal line
 
@@ -141,9 +142,9 @@ class Table(Constraint):
 
     def problem(self, text: str) -> str:
         lines = [line.strip() for line in text.splitlines()]
-        wanted = [column.strip().lower() for column in self.columns]
+        wanted = [compared(column) for column in self.columns]
         for i, line in enumerate(lines[:-1]):
-            if [cell.lower() for cell in _cells(line)] != wanted or not _is_rule(lines[i + 1], len(wanted)):
+            if [compared(cell) for cell in _cells(line)] != wanted or not _is_rule(lines[i + 1], len(wanted)):
                 continue
             rows = 0
             while i + 2 + rows < len(lines) and "|" in lines[i + 2 + rows]:
@@ -153,7 +154,10 @@ class Table(Constraint):
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip(" *`") for cell in line.strip().strip("|").split("|")] if "|" in line else []
+    if "|" not in line:
+        return []
+    cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+    return [cell.strip(" *`").replace("\\|", "|") for cell in cells]
 
 
 def _is_rule(line: str, columns: int) -> bool:

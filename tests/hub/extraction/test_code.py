@@ -128,6 +128,13 @@ def test_wanted_names_select_the_block_without_an_entry_point() -> None:
     assert (scope["low"]([2, 1]), scope["total"]([2, 1])) == (1, 3)
 
 
+def test_block_of_python_comes_before_one_of_text() -> None:
+    text = f"```python\n{SUM}```\nNot like this:\n```text\ndef total(xs):\n    return 0\n```"
+    assert runs(text) == 6
+    assert code("```python\nprint(6)\n```\nIt prints:\n```text\nprint(0)\n```").text == "print(6)\n"
+    assert runs("```text\ndef total(xs):\n    return 6\n```") == 6
+
+
 def test_last_of_several_programs_is_used_alone() -> None:
     text = "First:\n```python\nprint(1)\n```\nBetter:\n```python\nprint(2)\n```"
     assert code(text).text == "print(2)\n"

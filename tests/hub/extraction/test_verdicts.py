@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from hub.extraction import Quantity, choice, final_answer, json_value, read_number
+from hub.extraction import Quantity, choice, final_answer, json_value, number, read_number
 
 FOUR = ["A", "B", "C", "D"]
 CITIES = ["Paris", "London", "Rome", "Berlin"]
@@ -113,6 +113,8 @@ def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
     [
         ("The answer is 1 h 30 min.", 90, 1.5),
         ("1h30m", 90, 1.5),
+        ("3 h 30", 210, 3.5),
+        ("La réponse est 3h30.", 210, 3.5),
         ("It takes 2 hours and 15 minutes.", 135, 2.25),
         ("5'11\"", 71, 71 / 12),
         ("Answer: 6 ft 3 in", 75, 6.25),
@@ -485,6 +487,78 @@ def test_option_that_is_left_out_or_wrong_is_not_chosen(text: str, choices: list
 
 def test_only_option_that_is_not_wrong_is_chosen() -> None:
     assert choice("B is the only one that is not wrong.", FOUR) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "42 is wrong.",
+        "42 is not correct",
+        "**42** is not the answer.",
+        "The answer 42 is incorrect.",
+        "42 apples is wrong.",
+        "42 ist falsch.",
+        "Is it 42? No.",
+        "I don't think it's 42.",
+        "It cannot be 42.",
+        '{"answer": null, "note": 42}',
+    ],
+)
+def test_number_that_is_only_denied_is_no_answer(text: str) -> None:
+    assert number(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is 42.\n41 is wrong.",
+        "Is it 41? No. Is it 42? Yes.",
+        "Is it 41? No, it is 42.",
+        "Statement 42 is false.",
+        "x cannot be 42.",
+        '{"answer": null}\n\nThe answer is 42.',
+        "__42__",
+        "_42 km_",
+        "It is __42__, as 41 + 1 shows.",
+        "42 (see eq. 3)",
+        "So x = 42 (Eq. 3).",
+        "x = 42 by Eq. (3).",
+        "It is 42 by Theorem 3.",
+        "The mistake is in equation 42.",
+    ],
+)
+def test_number_beside_denials_marks_and_references_is_read(text: str) -> None:
+    assert number(text) == 42, text
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("A ❌\nB ❌\nC ✅\nD ❌", "C"),
+        ("A. Paris ❌\nB. London ❌\nC. Rome ✅\nD. Oslo ❌", "C"),
+        ("A) Paris ❌ too far\nC) Rome ✅ right", "C"),
+        ("❌ A\n❌ B\n✅ C\n❌ D", "C"),
+        ("A ❌, B ❌, C ✅, D ❌", "C"),
+        ("A ✅ B ✅ C ❌ D ❌", None),
+        ("A good idea ✅", None),
+    ],
+)
+def test_only_option_with_a_tick_is_chosen(text: str, label: str | None) -> None:
+    assert choice(text, list("ABCD"), ["Paris", "London", "Rome", "Oslo"]) == label
+
+
+@pytest.mark.parametrize(
+    "text", ["Answer: B (Paris)", "B (Paris)", "B. Paris", "**B) Paris**", "The answer is B: Paris."]
+)
+def test_label_with_the_text_of_another_option_chooses_nothing(text: str) -> None:
+    assert choice(text, list("AB"), ["Paris", "London"]) is None
+    assert choice(text, list("AB"), ["London", "Paris"]) == "B"
+    assert choice(text, list("AB")) == "B"
+
+
+@pytest.mark.parametrize("text", ["B) None of the above", "**B) Not enough information**", "B) Neither of them"])
+def test_label_before_the_text_of_a_negative_option_is_chosen(text: str) -> None:
+    assert choice(text, list("AB")) == "B"
 
 
 def test_decimal_number_chooses_no_label_that_is_a_number() -> None:

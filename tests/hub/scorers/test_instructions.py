@@ -130,7 +130,18 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ["1. a\n   1. x\n   2. y\n2. b", "1. a\n```\n1. x\n```\n2. b", "- A\n    1. a\n- B\n    1. b", " 9. a\n10. b"],
         ["1. a\n   1. x", "1. a\n2. b\n3. c"],
     ),
-    ("detectable_format:numbered_list", {"num_items": 2}, ["**1. A**\nx\n**2. B**\ny"], ["**A**"]),
+    (
+        "detectable_format:numbered_list",
+        {"num_items": 2},
+        ["**1. A**\nx\n**2. B**\ny", "**1.** A\n**2.** B"],
+        ["**A**"],
+    ),
+    (
+        "detectable_format:table",
+        {"columns": ["a | b", "Don't"]},
+        ["| a \\| b | Don’t |\n|---|---|\n| 1 | 2 |"],
+        ["| a | b | Don't |\n|---|---|---|\n| 1 | 2 | 3 |"],
+    ),
     (
         "detectable_format:table",
         {"columns": ["Name", "Age"], "min_rows": 2},

@@ -265,6 +265,7 @@ async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:
         ("0.31", "0.3", "floats", False),
         ("1 2", "1", "floats", False),
         ("nan", "nan", "floats", True),
+        ("1_0", "10", "floats", False),
     ],
 )
 async def test_outputs_are_compared_by_lines_tokens_or_floats(
