@@ -27,6 +27,7 @@ from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
+from hub.common.documents.validation import location_in
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths, is_code
 from hub.manifest.problems import MANIFEST, BundleError
@@ -231,15 +232,7 @@ class Bundle:
 
     def _problem(self, item: ErrorDetails) -> Problem:
         """Return a pydantic error as a Problem; the names of union members are removed from the key path."""
-        value: object = self.yaml.value
-        path: list[str | int] = []
-        for part in item["loc"]:
-            try:
-                value = _child(value, part)
-            except LookupError:
-                if part != item["loc"][-1] or item["type"] != "missing":
-                    continue
-            path.append(part)
+        path = location_in(self.yaml.value, item)
         message, remedy = explain(item, path)
         return self.problem(path, message, remedy)
 
@@ -307,15 +300,6 @@ class Bundle:
     def write(self, file: IO[bytes]) -> None:
         """Write the bundle as a .zip, identical for identical content."""
         write_archive(file, self.files, self.file)
-
-
-def _child(value: object, part: str | int) -> object:
-    """Return the value at a key or index. Raises LookupError."""
-    if isinstance(value, dict):
-        return value[part]
-    if isinstance(value, list) and isinstance(part, int):
-        return value[part]
-    raise LookupError(part)
 
 
 def open_bundle(path: str | Path) -> Bundle:

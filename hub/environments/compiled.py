@@ -1,12 +1,13 @@
 """Compiled environments: a manifest with its harness, scorers and code files."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from hub.common import digests, wording
 from hub.common.documents import validation, yaml_source
@@ -214,12 +215,24 @@ def code_paths(manifest: Manifest) -> set[str]:
 
 def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[str, object], where: str) -> ModelT:
     try:
-        return model.model_validate(templates.render({**_templates(model), **raw}, variables))
+        rendered = templates.render({**_templates(model), **raw}, variables)
     except templates.RenderError as error:
         raise CaseError(where, str(error)) from None
+    try:
+        return model.model_validate(rendered)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise CaseError(yaml_source.dotted((where, *first["loc"])), validation.describe_error(first, model)) from None
+        item = _most_specific(error.errors(), rendered)
+        path = yaml_source.dotted((where, *validation.location_in(rendered, item)))
+        raise CaseError(path, validation.describe_error(item, model)) from None
+
+
+def _most_specific(errors: Sequence[ErrorDetails], value: object) -> ErrorDetails:
+    """Return the deepest error of the first wrong option. Of a union, this is the error of the type that is meant."""
+    option = errors[0]["loc"][:1]
+    return max(
+        (item for item in errors if item["loc"][:1] == option),
+        key=lambda item: len(validation.location_in(value, item)),
+    )
 
 
 @lru_cache(maxsize=256)

@@ -58,6 +58,28 @@ def describe_error(error: ErrorDetails, model: type[BaseModel] | None = None) ->
     return f"{text} (found {format_value(given)})"
 
 
+def location_in(value: object, error: ErrorDetails) -> list[int | str]:
+    """Return where in *value*, which was validated, an error is: its location without names of union members."""
+    path: list[int | str] = []
+    for part in error["loc"]:
+        try:
+            value = _child(value, part)
+        except LookupError:
+            if part != error["loc"][-1] or error["type"] != "missing":
+                continue
+        path.append(part)
+    return path
+
+
+def _child(value: object, part: int | str) -> object:
+    """Return the value at a key or index. Raises LookupError."""
+    if isinstance(value, dict):
+        return value[part]
+    if isinstance(value, list) and isinstance(part, int):
+        return value[part]
+    raise LookupError(part)
+
+
 def _expected_keys(model: type[BaseModel], path: Sequence[int | str]) -> str:
     """Return the keys of the mapping at *path*: the required ones, else the optional ones."""
     names = keys_at(model, path, required=True) or keys_at(model, path)

@@ -59,6 +59,16 @@ def test_template_error_of_a_case_contains_the_key():
     assert caught.value.where.startswith("harness.prompt")
 
 
+@pytest.mark.parametrize(
+    ("tools", "where"),
+    [(["move", "count"], "harness.tools[0]"), (5, "harness.tools"), ([{"a": 1}, 7], "harness.tools[1]")],
+)
+def test_option_of_several_types_is_described_by_the_type_that_is_meant(tools, where):
+    with pytest.raises(CaseError) as caught:
+        compiled(harness={"type": "tools", "tools": tools}).harness_options(case())
+    assert caught.value.where == where
+
+
 def test_input_digest_depends_only_on_the_input_of_the_model():
     environment = compiled()
     digest = environment.input_digest(case())
