@@ -15,8 +15,8 @@ from types import FrameType
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
 
+from hub.management import base
 from hub.management.invocation import command
 from llmeval_site.celery import app
 from llmeval_site.ports import find_bind_error
@@ -24,8 +24,9 @@ from llmeval_site.ports import find_bind_error
 _GRACE_S = 20  # time for a worker to release its run
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Serve the web site and run its workers until Ctrl-C."
+    needs_database = False  # `handle` prepares every kind of database
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the site (default 8000)")
@@ -35,13 +36,13 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:
-            raise CommandError(f"--port {port}: must be between 1 and 65535.", returncode=2)
+            raise self.invalid_input(f"--port {port}: must be between 1 and 65535.")
         error = find_bind_error(host, port)
         if error and error.errno == errno.EADDRINUSE:
             again = command("serve", "--port", port + 1 if port < 65535 else port - 1)
-            raise CommandError(f"Port {port} is in use. Use another: {again}", returncode=3)
+            raise self.exit_with(base.UNAVAILABLE, f"Port {port} is in use. Use another: {again}")
         if error:
-            raise CommandError(f"The site cannot listen at {host}:{port}: {error.strerror}.", returncode=2)
+            raise self.invalid_input(f"The site cannot listen at {host}:{port}: {error.strerror}.")
         call_command("prepare")
         sign_in = _first_user()
         _create_exchange()
@@ -54,8 +55,8 @@ class Command(BaseCommand):
         code = _watch(processes)
         self.stdout.write("Stopped.")
         if code:
-            raise CommandError(
-                "The site or one of its workers stopped unexpectedly; see its last messages.", returncode=1
+            raise self.exit_with(
+                base.INCOMPLETE, "The site or one of its workers stopped unexpectedly; see its last messages."
             )
 
 
