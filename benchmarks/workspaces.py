@@ -1,10 +1,12 @@
 """Speed of boxes of workspaces: the native and the Docker engine, in turns.
 
-    python benchmarks/workspaces.py [--at-once 8] [--episodes 32] [--commands 10] [--rounds 3] [--json FILE] [--inspect]
+    python benchmarks/workspaces.py [--at-once 8] [--episodes 32] [--commands 10] [--rounds 3] [--files 2000]
+        [--json FILE] [--inspect]
 
 An episode opens a box (its reset), runs commands that write and read a file, and closes the box. The engines alternate
-in each round, so that other load on the machine affects both; compare them only with each other. Needs root, Docker,
-and the sandbox's image, which is built. Exits with 1 if a command fails or a box is left behind. With `--inspect`, the
+in each round, so that other load on the machine affects both; compare them only with each other. After the rounds,
+files are written into a box, read as artifacts, and written into the box that scores them. Needs root, Docker, and the
+sandbox's image, which is built. Exits with 1 if a command fails or a box is left behind. With `--inspect`, the
 same episodes are executed in Inspect AI's Docker sandbox in each round, without a model.
 """
 
@@ -79,6 +81,27 @@ def prepared_times(image: str, number: int) -> list[float]:
     return times[1:]
 
 
+def copy_times(engine: WorkspaceEngine, image: str, number: int) -> dict[str, float]:
+    """Return the seconds in which *number* small files are written into a box, read, and written into a second box."""
+    spec = BoxSpec(image=image, limits=BoxLimits(disk_mb=256, memory_mb=64, episode_s=300))
+    box = engine.open(spec)
+    times = {}
+    try:
+        started = time.perf_counter()
+        engine.write(box, {f"{i % 50}/{i}.txt": b"line\n" * 50 for i in range(number)})
+        times["write"] = time.perf_counter() - started
+        started = time.perf_counter()
+        artifacts = engine.export_artifacts(box, [spec.workdir], 64)
+        times["read"] = time.perf_counter() - started
+        started = time.perf_counter()
+        second = engine.open_from(spec, artifacts)
+        times["open a box with them"] = time.perf_counter() - started
+        engine.close(second)
+    finally:
+        engine.close(box)
+    return times
+
+
 def print_peer(peer: Times, times: dict[str, Times]) -> None:
     """Print the figures of Inspect's Docker sandbox, and how many times as fast the engines are."""
     rate, command = statistics.median(peer.rates), statistics.median(peer.command)
@@ -96,6 +119,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--commands", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=2000, help="that are copied, at most 19,900")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--inspect", action="store_true", help="also Inspect AI's Docker sandbox")
     options = parser.parse_args()
@@ -127,6 +151,7 @@ def main() -> int:
                 )
                 peer.command += measured.commands_ms
                 peer.rates.append(options.episodes / measured.seconds)
+        copies = {name: copy_times(engine, image, options.files) for name, engine in engines.items()}
         claims = prepared_times(image, 20)
         left = list(Path(folder, "boxes").iterdir())
     found = {name: measured.summary() for name, measured in times.items()}
@@ -136,6 +161,9 @@ def main() -> int:
         print(f"{figure:18} native {values[0]:9.1f}   docker {values[1]:9.1f}   docker/native {ratio:6.2f}")
     cuts = statistics.quantiles(claims, n=20)
     print(f"reset in a prepared box of Docker: {cuts[9]:.1f} ms (median), {cuts[18]:.1f} ms (95th percentile)")
+    for name, seconds in copies.items():
+        parts = ", ".join(f"{what} {value:.2f} s" for what, value in seconds.items())
+        print(f"{options.files:,} files, {name}: {parts}")
     if options.inspect:
         print_peer(peer, times)
         found["inspect"] = {

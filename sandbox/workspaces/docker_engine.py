@@ -251,7 +251,8 @@ class DockerWorkspaces(DriverWorkspaces):
 def _set_modes(connection: Connection, spec: BoxSpec) -> None:
     """Give the writable folders their modes. A folder that the image has too is mounted with the image's mode."""
     with contextlib.suppress(WorkspaceError):  # it is in a folder of the image that the agent may not enter
-        connection.call("change_mode", path=spec.workdir, mode=0o755)
-    connection.call("change_mode", path="/tmp", mode=0o1777, root=True)  # noqa: S108
+        connection.call("change_modes", entries=[{"path": spec.workdir, "mode": 0o755}])
+    modes = [{"path": "/tmp", "mode": 0o1777}]  # noqa: S108
     if spec.verify:
-        connection.call("change_mode", path=VERIFY, mode=0o700, root=True)
+        modes.append({"path": VERIFY, "mode": 0o700})
+    connection.call("change_modes", entries=modes, root=True)

@@ -5,11 +5,11 @@ import hashlib
 import json
 import posixpath
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Required, TypedDict
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
@@ -23,7 +23,6 @@ from sandbox.workspaces.base import (
     Handle,
     SnapshotFacts,
     WorkspaceEngine,
-    WorkspaceError,
     WorkspaceLost,
 )
 from sandbox.workspaces.connection import Connection
@@ -34,10 +33,24 @@ _VERIFY_MB = 64
 _START_S = 60.0
 _REPLY_S = 30.0  # for the driver to reply after a command has ended
 _CHUNK = 1024 * 1024
+_REQUEST_BYTES = 2 * 1024 * 1024  # at most, of a request with several entries; the driver accepts 8 MiB
+_REQUEST_ENTRIES = 1000
 _MAX_ARTIFACTS = 20_000
 _MAX_SNAPSHOT = 100_000
 _SNAPSHOT_S = 120  # for packing or unpacking
 _SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
+
+
+class _Entry(TypedDict, total=False):
+    """A file to write, or a part of one in base64, or a folder, which has no data; or a path that gets another mode.
+
+    append: to what the file already has.
+    """
+
+    path: Required[str]
+    data: str
+    append: bool
+    mode: int | None
 
 
 def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
@@ -171,8 +184,8 @@ class DriverWorkspaces(WorkspaceEngine):
         if not files:
             return
         with self.connect(handle) as connection:
-            for path, content in files.items():
-                _write_file(connection, path, content, root=root, mode=mode)
+            entries = (entry for path, content in files.items() for entry in _entries_of_file(path, content, mode))
+            _call(connection, "write", entries, root=root)
 
     def ping(self, handle: Handle) -> None:
         with self.connect(handle) as connection:
@@ -257,13 +270,12 @@ class DriverWorkspaces(WorkspaceEngine):
         try:
             with self.connect(handle) as connection:
                 folders = [entry for entry in artifacts.entries if entry.content is None]
-                for folder in folders:
-                    connection.call("make_folder", path=folder.path)
-                for entry in artifacts.entries:
-                    if entry.content is not None:
-                        _write_file(connection, entry.path, entry.content, mode=entry.mode)
-                for folder in reversed(folders):  # inner folders first, because an outer one may become read-only
-                    connection.call("change_mode", path=folder.path, mode=folder.mode)
+                _call(connection, "write", ({"path": folder.path} for folder in folders))
+                files = ((item.path, item.content, item.mode) for item in artifacts.entries if item.content is not None)
+                _call(connection, "write", (entry for file in files for entry in _entries_of_file(*file)))
+                # Inner folders first, because an outer one may become read-only.
+                modes = (_Entry(path=folder.path, mode=folder.mode) for folder in reversed(folders))
+                _call(connection, "change_modes", modes)
         except BaseException:
             self.close(handle)
             raise
@@ -293,16 +305,27 @@ def _restore(connection: Connection, workdir: str, source: IO[bytes], max_mb: in
         part, first = following, False
 
 
-def _write_file(
-    connection: Connection, path: str, content: bytes, *, root: bool = False, mode: int | None = None
-) -> None:
+def _entries_of_file(path: str, content: bytes, mode: int | None) -> Iterator[_Entry]:
+    """Yield a file in parts that fit into a request. The last one has the mode."""
     for start in range(0, max(len(content), 1), _CHUNK):
-        part = base64.b64encode(content[start : start + _CHUNK]).decode()
+        data = base64.b64encode(content[start : start + _CHUNK]).decode()
         last = start + _CHUNK >= len(content)
-        try:
-            connection.call("write", path=path, data=part, append=start > 0, root=root, mode=mode if last else None)
-        except WorkspaceError as error:
-            raise type(error)(f"{path}: {error}") from None
+        yield {"path": path, "data": data, "append": start > 0, "mode": mode if last else None}
+
+
+def _call(connection: Connection, operation: str, entries: Iterable[_Entry], *, root: bool = False) -> None:
+    """Send *entries*, many with each request: the driver starts a process for a request, not for an entry."""
+    waiting: list[_Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(json.dumps(entry))
+        if waiting and (size + length > _REQUEST_BYTES or len(waiting) == _REQUEST_ENTRIES):
+            connection.call(operation, entries=waiting, root=root)
+            waiting, size = [], 0
+        waiting.append(entry)
+        size += length
+    if waiting:
+        connection.call(operation, entries=waiting, root=root)
 
 
 def _is_below(path: str, roots: Sequence[str]) -> bool:

@@ -59,23 +59,30 @@ def read(request: Request) -> Request:
 
 
 def write(request: Request) -> Request:
-    path = absolute(request["path"])
+    """Write files, and make folders, which are entries without data."""
+    for entry in request["entries"]:
+        try:
+            write_entry(absolute(entry["path"]), entry)
+        except (OSError, RequestRefused) as error:
+            raise RequestRefused("%s: %s" % (entry["path"], getattr(error, "strerror", None) or error)) from None
+    return {}
+
+
+def write_entry(path: str, entry: Request) -> None:
+    if entry.get("data") is None:
+        os.makedirs(path, exist_ok=True)
+        return
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if request.get("append") else os.O_TRUNC)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if entry.get("append") else os.O_TRUNC)
     with os.fdopen(open_regular(path, flags), "wb") as file:
-        file.write(base64.b64decode(request["data"]))
-        if request.get("mode") is not None:
-            os.fchmod(file.fileno(), request["mode"] & 0o3777)
-    return {}
+        file.write(base64.b64decode(entry["data"]))
+        if entry.get("mode") is not None:
+            os.fchmod(file.fileno(), entry["mode"] & 0o3777)
 
 
-def make_folder(request: Request) -> Request:
-    os.makedirs(request["path"], exist_ok=True)
-    return {}
-
-
-def change_mode(request: Request) -> Request:
-    os.chmod(request["path"], request["mode"] & 0o3777)
+def change_modes(request: Request) -> Request:
+    for entry in request["entries"]:
+        os.chmod(entry["path"], entry["mode"] & 0o3777)
     return {}
 
 
@@ -130,7 +137,7 @@ def restore(request: Request) -> Request:
 # ---- requests --------------------------------------------------------------------------------------------------------
 
 OPERATIONS = {"execute": execute, "snapshot": snapshot, "restore": restore}
-FILE_OPERATIONS = {"read": read, "write": write, "make_folder": make_folder, "change_mode": change_mode}
+FILE_OPERATIONS = {"read": read, "write": write, "change_modes": change_modes}
 
 
 def carry_out(request: Request) -> Request:

@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -24,6 +27,7 @@ from sandbox.workspaces.base import (
     WorkspaceError,
     WorkspaceLost,
 )
+from sandbox.workspaces.connection import Connection, Reply
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.sandbox import containers
 
@@ -75,7 +79,7 @@ def test_long_output_keeps_both_ends_and_states_how_much_is_cut(engine: Workspac
 
 
 def test_output_that_is_not_cut_keeps_characters_of_several_bytes(engine: WorkspaceEngine, box: Handle) -> None:
-    result = run(engine, box, "printf x; for i in $(seq 1050); do printf é; done")
+    result = run(engine, box, "printf x; for i in $(seq 1500); do printf é; done")
     assert (result.cut, result.output) == (0, "x" + "é" * 1500)
 
 
@@ -96,6 +100,43 @@ def test_files_are_read_and_written_by_path(engine: WorkspaceEngine, box: Handle
     run(engine, box, "mkfifo pipe")
     with pytest.raises(WorkspaceError, match="not a regular file"):
         engine.read(box, "pipe", 10)
+    with pytest.raises(WorkspaceError, match="pipe/file: File exists"):
+        engine.write(box, {"first": b"1", "pipe/file": b"2"})
+    assert engine.read(box, "first", 10) == b"1"
+
+
+def test_many_files_are_written_with_few_requests(engine: WorkspaceEngine, box: Handle) -> None:
+    files = {f"{i % 7}/{i} \N{GRINNING FACE}": bytes([i % 256]) * (i % 2000) for i in range(2500)}
+    with count_requests() as requests:
+        engine.write(box, {**files, "large": b"x" * 3_000_000}, mode=0o640)
+    assert requests["write"] < 15
+    assert run(engine, box, "find . -type f -perm 640 | wc -l; cat large | wc -c").output == "2501\n3000000\n"
+    found = engine.export_artifacts(box, ["/app"], 16)
+    with count_requests() as requests:
+        fresh = engine.open_from(spec(image=box.image, verify=True), found)
+    assert requests["write"] < 15
+    try:
+        again = engine.export_artifacts(fresh, ["/app"], 16)
+    finally:
+        engine.close(fresh)
+    assert {item.path: (item.mode, item.content) for item in again.entries} == {
+        item.path: (item.mode, item.content) for item in found.entries
+    }
+    assert sum(item.content is not None for item in again.entries) == 2501
+
+
+@contextmanager
+def count_requests() -> Iterator[Counter[str]]:
+    """Count the requests to drivers by operation."""
+    counted: Counter[str] = Counter()
+    call = Connection.call
+
+    def counting(connection: Connection, operation: str, timeout: float = 60.0, /, **arguments: object) -> Reply:
+        counted[operation] += 1
+        return call(connection, operation, timeout, **arguments)
+
+    with patch.object(Connection, "call", counting):
+        yield counted
 
 
 def test_missing_image_is_reported_with_its_remedy(engine: WorkspaceEngine) -> None:
@@ -166,9 +207,9 @@ def test_artifacts_leave_out_links_devices_and_what_is_not_declared(engine: Work
 
 
 def test_artifacts_in_very_deep_folders_are_copied(engine: WorkspaceEngine, box: Handle) -> None:
-    run(engine, box, "path=$(printf 'd/%.0s' $(seq 1050)); mkdir -p $path; echo x > ${path}f")
+    run(engine, box, "path=$(printf 'd/%.0s' $(seq 1500)); mkdir -p $path; echo x > ${path}f")
     found = engine.export_artifacts(box, ["/app"], 1)
-    assert len(found.entries) == 1052
+    assert len(found.entries) == 1502
     fresh = engine.open_from(spec(image=box.image, verify=True), found)
     try:
         assert run(engine, fresh, "find . -name f | xargs cat").output == "x\n"
