@@ -53,19 +53,19 @@ class Connection:
         self._last = same
         if self.stopped is not None:
             return error
-        if error.fatal:
-            self.stopped = ModelError(error.kind, str(error), fatal=True)  # without the cost of this call
-        elif self.identical_errors and self._in_row >= self.identical_errors:
+        if not error.fatal and not 0 < self.identical_errors <= self._in_row:
+            return error
+        kind, reason = error.kind, str(error)
+        if not error.fatal:
             # The reason is also the error of calls that wait at the moment, and their conversations may be short.
-            kind = "http" if error.kind == TOO_LONG else error.kind
+            kind = "http" if kind == TOO_LONG else kind
             times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
             reason = (
                 f"The same error occurred {times}, the limit of limits.identical_errors. Fix the cause, then resume "
                 f"the run. {error}"
             )
-            self.stopped = ModelError(kind, reason, fatal=True)
-            return ModelError(kind, reason, fatal=True, usage=error.usage, cost_usd=error.cost_usd)
-        return error
+        self.stopped = ModelError(kind, reason, fatal=True)  # without the cost of this call
+        return ModelError(kind, reason, fatal=True, usage=error.usage, cost_usd=error.cost_usd)
 
     def is_stopped_by(self, error: ModelError) -> bool:
         """Return whether *error* has the reason why the model is no longer called."""

@@ -17,6 +17,7 @@ from hub.common.errors import UserError
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment
 from hub.harnesses.boxes.options import WorkspaceOptions
+from hub.harnesses.steps.workspace_files import command_of
 from hub.manifest.problems import BundleError
 from hub.protocols.cases import CaseData, file_bytes
 from hub.protocols.messages import Message
@@ -176,7 +177,7 @@ def _environment(options: WorkspaceOptions, case: CaseData, files: Mapping[str, 
             "COPY llmeval-setup.sh /llmeval-setup.sh",
             "RUN chmod 755 /llmeval-setup.sh",
             f"USER {options.user}:{options.user}",
-            f"RUN {'' if script.startswith(b'#!') else 'sh '}/llmeval-setup.sh",
+            f"RUN {command_of('/llmeval-setup.sh', script)}",
             "USER 0:0",
             "RUN rm /llmeval-setup.sh",
         ]

@@ -10,6 +10,7 @@ from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.harnesses.boxes.options import ServiceOptions, WorkspaceOptions
 from hub.harnesses.boxes.state import Box, WorkspaceState
 from hub.harnesses.boxes.tools import describe_result
+from hub.harnesses.steps.workspace_files import command_of
 from hub.protocols.cases import file_bytes
 from hub.protocols.messages import JSON
 from sandbox.connections.owners import owner
@@ -125,8 +126,7 @@ async def _prepare(
             return
         script = "/tmp/setup.sh"  # noqa: S108
         await in_thread(engine.write, handle, {script: setup}, mode=0o700)
-        interpreter = "" if setup.startswith(b"#!") else "sh "
-        command = f"{interpreter}{script}; code=$?; rm -f {script}; exit $code"
+        command = f"{command_of(script, setup)}; code=$?; rm -f {script}; exit $code"
         result = await in_thread(engine.execute, handle, command, context.options.call_seconds)
     except WorkspaceLost:
         raise

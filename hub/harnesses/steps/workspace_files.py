@@ -41,6 +41,11 @@ def script_problem(path: str, files: Mapping[str, bytes]) -> str:
     return f"{path!r} {WINDOWS_LINE_ENDS}" if has_windows_line_ends(files[path]) else ""
 
 
+def command_of(path: str, content: bytes) -> str:
+    """Return the shell command that runs the script at *path*: by the program that its first line names, or by sh."""
+    return path if content.startswith(b"#!") else f"sh {path}"
+
+
 def is_shell_script(path: str, content: bytes) -> bool:
     """Return whether the first line of a file, or its name, says that a shell or its interpreter runs it."""
     return path.endswith((".sh", ".bash")) or (content.startswith(b"#!") and not path.endswith(".py"))

@@ -215,17 +215,9 @@ async def test_wrong_key_is_fatal_and_never_retried() -> None:
 async def test_status_errors_give_advice_and_are_fatal_if_they_concern_all_cases(
     status: int, body: Any, kind: str, fatal: bool, hint: str
 ) -> None:
-    with endpoint(lambda *_: Answer(body, status)) as server:
-        provider = OpenAI(
-            ModelSpec(name="m", provider="openai"),
-            OpenAIOptions(model="small", base_url=server.url),
-            ProviderContext(retries=0),
-        )
-        with pytest.raises(ModelError) as caught:
-            await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
-        await provider.aclose()
-    assert (caught.value.kind, caught.value.fatal) == (kind, fatal)
-    assert hint in str(caught.value)
+    error = await error_of(lambda *_: Answer(body, status), retries=0)
+    assert (error.kind, error.fatal) == (kind, fatal)
+    assert hint in str(error)
 
 
 @pytest.mark.parametrize("status", [200, 400])
