@@ -34,7 +34,8 @@ def python_with(requirements: Path, *, alone: bool = True) -> Path:
     python: Path = folder / "bin" / "python"
     if not (folder / "installed").exists():
         venv.create(folder, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # Few modules of these packages are imported, and most of the time would be spent on compiling all of them.
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         install += ["--no-deps"] if alone else []
         done = subprocess.run([*install, "-r", requirements], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-4000:]

@@ -16,5 +16,8 @@ for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEV
 
 from llmeval_site.settings import *  # noqa: E402, F403
 
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":  # noqa: F405
+    DATABASES["default"]["ENGINE"] = "tests.postgresql"  # noqa: F405
+
 # Processes that tests start use the settings of the site, in the environment made above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "llmeval_site.settings"

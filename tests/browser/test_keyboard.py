@@ -7,7 +7,6 @@ from tests.browser.conftest import Visit
 from tests.browser.looks.full_site import FullSite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-USUAL = ["/", "/hub/", "/runs/new/", "/review/"]
 
 # Numbers all controls that a pointer can use. Tab reaches one radio button of a group, and arrow keys the others.
 _NUMBER_CONTROLS = """() => {
@@ -62,16 +61,6 @@ def unreached(page: Page) -> list[str]:
         if focused["number"] >= 0:
             reached.append(focused["number"])
     return found + [f"{page.url}: not reached: {html}" for html in page.evaluate(_MISSED, reached)]
-
-
-@pytest.mark.exhaustive
-def test_controls_of_main_pages_are_reached_with_tab(visit: Visit, site: FullSite) -> None:
-    page = visit("/", site.user)
-    found = []
-    for url in [*USUAL, f"/runs/{site.run.pk}/", f"/responses/{site.response.pk}/", f"/hub/{site.environment}/"]:
-        page.goto(url)
-        found += unreached(page)
-    assert not found, "\n".join(found)
 
 
 @pytest.mark.exhaustive
