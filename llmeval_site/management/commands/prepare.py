@@ -9,10 +9,11 @@ from pathlib import Path
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from hub.common.errors import UserError
+from hub.management.base import Command as BaseCommand
 from runs.services import DEMO_MODELS, register_demo_models
 
 _LOCK = 0x4C4D4556  # of PostgreSQL's advisory locks; any number that nothing else takes
@@ -21,6 +22,7 @@ _LOCK = 0x4C4D4556  # of PostgreSQL's advisory locks; any number that nothing el
 class Command(BaseCommand):
     help = "Migrate the database, register the demo models and load the catalog if any of them has changed."
     requires_system_checks: list[str] = []
+    needs_database = False
 
     def handle(self, **options: object) -> None:
         stamp = settings.VAR_DIR / "prepared"
@@ -45,13 +47,13 @@ class Command(BaseCommand):
 
 
 def _refuse_earlier_database() -> None:
-    """Raise CommandError if only some of the migrations were applied that others have replaced."""
+    """Raise UserError if only some of the migrations were applied that others have replaced."""
     loader = MigrationLoader(connection)
     for migration in loader.replacements.values():
         applied = [name in loader.applied_migrations for name in migration.replaces]
         if any(applied) and not all(applied):
             app, name = migration.replaces[applied.index(False)]
-            raise CommandError(
+            raise UserError(
                 "The database is of an earlier state of the main branch, before the first release: the migration "
                 f"{app}.{name}, which no longer exists, was not applied. Migrate it with an earlier commit that has "
                 f"{app}/migrations/{name}.py, or use a new database."
