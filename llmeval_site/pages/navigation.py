@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 
 from hub.teams.visibility import has_teams
 
@@ -14,12 +14,14 @@ class NavigationEntry:
     """A page of the main navigation.
 
     *view* is a URL name. Pressing `g` and then *key* opens the page. Users without *permission* do not see the entry.
+    Pages below the address of *view*, and below those of *others*, belong to the entry.
     """
 
     title: str
     view: str
     key: str
     permission: str = ""
+    others: tuple[str, ...] = ()
 
 
 class NavigationLink(TypedDict):
@@ -33,10 +35,10 @@ class NavigationLink(TypedDict):
 
 NAVIGATION = [
     NavigationEntry("Hub", "hub:catalogue", "h"),
-    NavigationEntry("Runs", "runs:list", "r"),
+    NavigationEntry("Runs", "runs:list", "r", others=("compare/", "responses/")),
     NavigationEntry("Review", "review:next", "v", "review.decide_pair"),
-    NavigationEntry("Preferences", "preferences:list", "p"),
-    NavigationEntry("Models", "runs:models", "m"),
+    NavigationEntry("Preferences", "preferences:list", "p", others=("agreement/", "ranking/")),
+    NavigationEntry("Models", "runs:models", "m", others=("endpoints/",)),
 ]
 
 
@@ -50,5 +52,6 @@ def navigation(request: HttpRequest) -> dict[str, object]:
         if entry.permission and not user.has_perm(entry.permission):
             continue
         url = reverse(entry.view)
-        links.append({"title": entry.title, "url": url, "key": entry.key, "current": request.path_info.startswith(url)})
+        below = (url, *(f"{get_script_prefix()}{other}" for other in entry.others))
+        links.append({"title": entry.title, "url": url, "key": entry.key, "current": request.path.startswith(below)})
     return {"navigation": links, "has_teams": has_teams(user)}

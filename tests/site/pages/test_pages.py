@@ -203,3 +203,14 @@ def test_navigation_entry_is_shown_to_users_with_permission(
     assert ">Desk<" not in client.get("/").content.decode()
     client.force_login(member("Curator"))
     assert ">Desk<" in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("url", "current"),
+    [("/hub/", "Hub"), ("/compare/", "Runs"), ("/ranking/", "Preferences"), ("/endpoints/new/", "Models"), ("/", None)],
+)
+def test_entry_to_which_a_page_belongs_is_current(client: Client, url: str, current: str | None) -> None:
+    client.force_login(User.objects.create_superuser("admin"))
+    response = client.get(url)
+    assert response.status_code == 200
+    assert [link["title"] for link in response.context["navigation"] if link["current"]] == [current][: bool(current)]
