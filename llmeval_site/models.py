@@ -17,6 +17,7 @@ class IdempotencyRecord(models.Model):
     )
     status = models.PositiveSmallIntegerField(null=True)
     content_type = models.CharField(max_length=100, blank=True)
+    headers = OrderedJSONField(default=dict, help_text="Further headers that are sent again, by name.")
     body = models.BinaryField(default=bytes)
     compressed = models.BooleanField(default=False, help_text="Whether `body` is compressed with gzip.")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)

@@ -28,6 +28,7 @@ RETENTION = timedelta(hours=24)
 ABANDONED_AFTER = timedelta(minutes=10)  # a request without a response after this long was lost with its process
 MAX_KEY_LENGTH = 255
 _DIGESTED = {"application/json", "application/yaml", "application/x-www-form-urlencoded", "text/plain", ""}  # bodies
+_REPLAYED = ("Location", "Preference-Applied", "Retry-After")  # headers that are sent again, besides Content-Type
 MAX_BODY_SIZE = 1024 * 1024  # bytes when compressed; larger responses are not stored
 
 
@@ -106,7 +107,7 @@ def _create_record(request: HttpRequest, user: User, key: str) -> IdempotencyRec
         gzip.decompress(body) if record.compressed else body,
         status=record.status,
         content_type=record.content_type,
-        headers={"Idempotency-Replayed": "true"},
+        headers={**record.headers, "Idempotency-Replayed": "true"},
     )
 
 
@@ -122,6 +123,7 @@ def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> No
     IdempotencyRecord.objects.filter(pk=record.pk).update(
         status=response.status_code,
         content_type=response.headers.get("Content-Type", ""),
+        headers={name: response.headers[name] for name in _REPLAYED if name in response.headers},
         body=body,
         compressed=True,
     )

@@ -72,6 +72,14 @@ def test_members_are_listed_and_filtered(client: Client, team: Team) -> None:
         assert [error["path"] for error in body["errors"]] == [query.partition("=")[0]]
 
 
+def test_repeated_addition_gets_the_address_of_the_member_again(client: Client, team: Team) -> None:
+    member(name="cleo")
+    key = {"Idempotency-Key": "k1"}
+    answers = [client.post(MEMBERS, {"user": "cleo"}, "application/json", headers=key) for _ in range(2)]
+    assert [answer["Location"] for answer in answers] == [f"{MEMBERS}cleo/"] * 2
+    assert "Idempotency-Replayed" in answers[1]
+
+
 def test_manager_adds_changes_and_removes_members(client: Client, team: Team) -> None:
     member(name="cleo")
     added = send(client, "post", MEMBERS, user="cleo")
