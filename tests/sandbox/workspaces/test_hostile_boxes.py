@@ -154,7 +154,9 @@ def test_limits_that_a_box_has_reached_are_known(engine: WorkspaceEngine, box: H
     assert engine.reached_limits(box) == []
     engine.execute(box, "python3 -c 'bytearray(1 << 30)'", 20)
     assert engine.reached_limits(box) == ["memory"]
-    engine.execute(box, "for i in $(seq 80); do sleep 60 & done > /dev/null 2>&1", 20)
+    # Not with `sleep 60 &`: the shell waits 15 s for another process before it gives up.
+    sleepers = "import subprocess\nfor _ in range(80): subprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)"
+    engine.execute(box, f'python3 -c "{sleepers}"', 20)
     assert engine.reached_limits(box) == ["memory", "processes"]
     engine.end_processes(box)
 
