@@ -83,6 +83,7 @@ def test_reading_commands_do_not_migrate_a_database_server(tmp_path: Path, empty
     assert "manage.py prepare" in done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.postgres
 def test_concurrent_prepare_on_an_empty_database(tmp_path: Path, empty_database: str) -> None:
     def prepare(number: int) -> subprocess.CompletedProcess[str]:

@@ -131,6 +131,7 @@ def _workers_answer(broker: str, number: int) -> bool:
         return len(app.control.inspect(timeout=0.5).ping() or {}) == number
 
 
+@pytest.mark.exhaustive
 def test_shards_of_a_killed_worker_are_executed_by_another(numbers: Path) -> None:
     broker = empty_redis_url()
     with endpoint(repeat_number) as server:

@@ -100,6 +100,7 @@ def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) ->
     assert len(bound) == len(json.loads(file.read_text())) == 2
 
 
+@pytest.mark.exhaustive
 def test_command_in_another_folder_starts_the_workers(tmp_path: Path) -> None:
     environment = {**environment_of(tmp_path), "LLMEVAL_VAR": "data"}  # relative to the folder of the command
     for name in ("CELERY_BROKER_URL", "REDIS_URL"):
