@@ -19,11 +19,17 @@ PAUSE_S = 65.0  # of a worker; its leases lapse after 60
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Fault that happened, at the time *at* by the clock of the machine. kills: whether calls in flight were lost."""
+    """Fault that happened, at the time *at* by the clock of the machine.
+
+    kills: whether calls in flight were lost. restarts: whether a worker was told to end. outage: whether the endpoint
+    rejects requests, so that they are repeated.
+    """
 
     at: float
     description: str
     kills: bool
+    restarts: bool = False
+    outage: bool = False
 
 
 @dataclass(slots=True)
@@ -85,7 +91,7 @@ class Chaos:
         worker = self.chooser.choice([worker for worker in self.cluster.workers if worker.name not in self._paused])
         at = time.time()
         worker.kill(number=signal.SIGTERM)
-        return Fault(at, f"restart of the {worker.name} worker", kills=False)
+        return Fault(at, f"restart of the {worker.name} worker", kills=False, restarts=True)
 
     def pause_worker(self) -> Fault:
         """Stop all processes of a worker that executes the run for longer than its leases live, then continue them."""
@@ -127,7 +133,7 @@ class Chaos:
 
     def stop_endpoint(self) -> Fault:
         self.script.down_until = time.time() + OUTAGE_S
-        return Fault(time.time(), f"endpoint down for {OUTAGE_S:.0f} s", kills=False)
+        return Fault(time.time(), f"endpoint down for {OUTAGE_S:.0f} s", kills=False, outage=True)
 
 
 def _signal_all(pids: list[int], number: signal.Signals) -> None:
