@@ -77,7 +77,7 @@ def _check_requests(script: CountingScript, size: Size, faults: Sequence[Fault])
     for key, at in lost:
         if not any(_may_lose(fault, at, faults) for fault in faults):
             yield f"No fault explains that the reply to {key} was not stored: {_since(at, faults)}."
-    most = (kills + 1) * (len(MODELS) * size.concurrency + 100)
+    most = kills * (len(MODELS) * size.concurrency + 100)
     if len(lost) > most:
         yield f"{len(lost)} of {answered} replies were lost, more than {most} for {kills} kills."
     for model in MODELS:

@@ -21,8 +21,9 @@ PAUSE_S = 65.0  # of a worker; its leases lapse after 60
 class Fault:
     """Fault that happened, at the time *at* by the clock of the machine.
 
-    kills: whether calls in flight were lost. restarts: whether a worker was told to end. outage: whether the endpoint
-    rejects requests, so that they are repeated.
+    kills     calls in flight were lost
+    restarts  a worker was told to end
+    outage    the endpoint rejects requests for OUTAGE_S, and they are repeated
     """
 
     at: float

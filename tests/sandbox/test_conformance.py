@@ -52,6 +52,9 @@ OLDER_KERNELS = frozenset(
 )
 
 
+FORGERIES = [case for case in TABLE if case.kind == "F"]
+
+
 def _rows(setup: Setup) -> list[Case]:
     """Return the rows to test on *setup*; `python -m tests.sandbox.conformance` tests all rows.
 
@@ -59,14 +62,13 @@ def _rows(setup: Setup) -> list[Case]:
     and judges with the same code, so each backend tests a different third of the forgeries. Older versions of Landlock
     affect only what is denied (kind D). A slow row is tested once on each backend.
     """
-    forgeries = [case for case in TABLE if case.kind == "F"]
     others = [case for case in TABLE if case.kind != "F"]
     if setup.landlock_abi is not None:
         return [case for case in others if case.kind == "D"] + [case for case in others if case.kind != "D"][::4]
     if setup.relayed:
         return list(TABLE[::8])
     if setup.tier == "B":
-        return [*others, *forgeries[TIER_B.index(setup.name) :: len(TIER_B)]]
+        return [*others, *FORGERIES[TIER_B.index(setup.name) :: len(TIER_B)]]
     return [case for case in TABLE if case.id not in SLOW]
 
 
@@ -81,7 +83,7 @@ def _is_exhaustive(setup: Setup, case: Case) -> bool:
 
 SLOW = frozenset({"many-large-answers"})
 # Forgeries are many of a kind: the ordinary suite tries every third one.
-RARE = {id for i, id in enumerate(case.id for case in TABLE if case.kind == "F") if i % 3}
+RARE = frozenset(case.id for i, case in enumerate(FORGERIES) if i % 3)
 PROMISES = [
     pytest.param(
         setup,
@@ -106,7 +108,7 @@ def test_expected_result_of_each_row_on_each_backend(
     assert complaint is None, complaint
 
 
-FORGERIES = [case for case in TABLE if isinstance(case.plain, Plain)]
+PASSING_IN_PLAIN_HARNESS = [case for case in TABLE if isinstance(case.plain, Plain)]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def host() -> Iterator[Host]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("case", FORGERIES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", PASSING_IN_PLAIN_HARNESS, ids=lambda case: case.id)
 def test_forgery_passes_in_plain_harness(case: Case, host: Host, tmp_path: Path) -> None:
     job = case.job(host)
     assert isinstance(job, FunctionJob) and isinstance(case.plain, Plain)
@@ -124,7 +126,7 @@ def test_forgery_passes_in_plain_harness(case: Case, host: Host, tmp_path: Path)
 
 
 def test_forgery_has_plain_harness_result_or_reason() -> None:
-    assert [case.id for case in TABLE if case.kind == "F" and not case.plain] == []
+    assert [case.id for case in FORGERIES if not case.plain] == []
 
 
 @pytest.mark.parametrize("reads", ["flag", "exit_code", "stdout"])

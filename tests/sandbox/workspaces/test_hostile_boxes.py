@@ -155,7 +155,7 @@ def test_limits_that_a_box_has_reached_are_known(engine: WorkspaceEngine, box: H
     engine.execute(box, "python3 -c 'bytearray(1 << 30)'", 20)
     assert engine.reached_limits(box) == ["memory"]
     # Not with `sleep 60 &`: the shell waits 15 s for another process before it gives up.
-    sleepers = "import subprocess\nfor _ in range(80): subprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)"
+    sleepers = "from subprocess import *\nfor _ in range(80): Popen(['sleep', '60'], stdout=DEVNULL, stderr=DEVNULL)"
     engine.execute(box, f'python3 -c "{sleepers}"', 20)
     assert engine.reached_limits(box) == ["memory", "processes"]
     engine.end_processes(box)
