@@ -50,7 +50,7 @@ title: Warehouse
 summary: Take three items off the shelves.
 category: tool-use
 dataset: {path: cases.jsonl, fields: {input: task}}
-harness: {type: custom, path: harness.py}
+harness: {type: custom, path: harness.py, call_seconds: 60}
 scoring: {rules: [{type: state, path: check.py}]}
 """
 HARNESS = """
