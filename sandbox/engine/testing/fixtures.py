@@ -1,7 +1,7 @@
 """Test functions and methods: one run for each set of parameters, with their fixtures set up and torn down."""
 
 import types
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -128,43 +128,47 @@ class Suite:
         return self._of_kind[kind]
 
     def _expand(self, name: str, function: object, kind: type | None) -> Iterator[Test]:
-        marks = [*marks_of(function), *(marks_of(kind) if kind else []), *self._marks] if callable(function) else []
-        if not callable(function) or is_skipped(marks):
+        """Yield the tests of a function: one for each combination of its parameters and of those of its fixtures."""
+        if not callable(function):
+            return
+        marks = [*marks_of(function), *(marks_of(kind) if kind else []), *self._marks]
+        if is_skipped(marks):
             return
         function_name, name = name, f"{kind.__name__}.{name}" if kind else name
         given = parameters_of(marks)
         direct = {argument for parameters in given for argument in parameters.names}
-        arguments = argument_names(function)
-        is_static = kind is not None and isinstance(_member(kind, function_name), staticmethod | classmethod)
-        if kind is not None and not is_static:
-            arguments = arguments[1:]
-        if is_static and arguments[:1] == ["cls"]:
-            arguments = arguments[1:]
-        if hasattr(function, "patchings"):  # its other arguments are mocks
-            arguments = [a for a in arguments if a in direct or a in BUILT_IN or self.fixture(a, kind)]
-        used = [str(text) for mark in marks if mark.name == "usefixtures" for text in mark.args]
-        layers = {**self._fixtures, **(self._fixtures_of(kind) if kind else {})}
-        wanted = [f.name for f in layers.values() if f.autouse] + used + arguments
+        arguments = self._arguments(function_name, function, kind, direct)
+        wanted = [*self._requested(marks, kind), *arguments]
         closure: dict[str, Fixture] = {}
         for argument in wanted:
             self._close(argument, name, kind, direct, closure, None)
-        own: list[tuple[str, Parameters]] = [(f.name, f.parameters) for f in closure.values() if f.parameters]
-        wanted = sorted(dict.fromkeys(wanted), key=lambda n: -SCOPES.index(closure[n].scope) if n in closure else 0)
-        taken = {*arguments, *(argument for f in closure.values() for argument in fixture_arguments(f))}
+        taken = {*arguments, *(argument for fixture in closure.values() for argument in fixture_arguments(fixture))}
         if direct - taken:
             raise UnknownFixture(
                 f"{name} does not take `{min(direct - taken)}`, for which pytest.mark.parametrize gives values."
             )
-        sets = [*(parameters for _, parameters in own), *given]
-        for numbers in product(*(range(len(parameters.values)) for parameters in sets)):
-            values: dict[str, object] = {}
-            for parameters, number in zip(given, numbers[len(own) :], strict=True):
-                values.update(zip(parameters.names, parameters.values[number], strict=True))
-            params = {n: (p.values[i][0], i) for (n, p), i in zip(own, numbers, strict=False)}
-            text = "-".join(p.ids[i] for p, i in zip(sets, numbers, strict=True))
+        wanted = sorted(dict.fromkeys(wanted), key=lambda n: -SCOPES.index(closure[n].scope) if n in closure else 0)
+        for text, values, params in _combinations(given, closure.values()):
             names = [argument for argument in wanted if argument not in values]
             shown = f"{name}[{text}]" if text else name
             yield Test(shown, function_name, function, kind, names, values, params)
+
+    def _arguments(self, name: str, function: object, kind: type | None, direct: set[str]) -> list[str]:
+        """Return the arguments of a test that parameters and fixtures give, without `self` and mocks."""
+        arguments = argument_names(function)
+        if kind is not None:
+            is_static = isinstance(_member(kind, name), staticmethod | classmethod)
+            if not is_static or arguments[:1] == ["cls"]:
+                arguments = arguments[1:]
+        if hasattr(function, "patchings"):  # its other arguments are mocks
+            return [a for a in arguments if a in direct or a in BUILT_IN or self.fixture(a, kind)]
+        return arguments
+
+    def _requested(self, marks: Iterable[Mark], kind: type | None) -> list[str]:
+        """Return the fixtures that a test has without an argument: those with `autouse`, and of `usefixtures`."""
+        layers = {**self._fixtures, **(self._fixtures_of(kind) if kind else {})}
+        automatic = [fixture.name for fixture in layers.values() if fixture.autouse]
+        return automatic + [str(text) for mark in marks if mark.name == "usefixtures" for text in mark.args]
 
     def _close(
         self,
@@ -223,6 +227,23 @@ class Suite:
         """Return a function that the tests define at module level, or None."""
         found = self._namespace.get(name)
         return found if callable(found) else None
+
+
+def _combinations(
+    given: Sequence[Parameters], fixtures: Iterable[Fixture]
+) -> Iterator[tuple[str, dict[str, object], dict[str, tuple[object, int]]]]:
+    """Yield each combination of parameters: its text, the values of arguments, and `Test.params`.
+
+    given: the parameters of the test. fixtures: those that it uses.
+    """
+    own = [(fixture.name, fixture.parameters) for fixture in fixtures if fixture.parameters]
+    sets = [*(parameters for _, parameters in own), *given]
+    for numbers in product(*(range(len(parameters.values)) for parameters in sets)):
+        values: dict[str, object] = {}
+        for parameters, number in zip(given, numbers[len(own) :], strict=True):
+            values.update(zip(parameters.names, parameters.values[number], strict=True))
+        params = {name: (p.values[i][0], i) for (name, p), i in zip(own, numbers, strict=False)}
+        yield "-".join(p.ids[i] for p, i in zip(sets, numbers, strict=True)), values, params
 
 
 def fixture_arguments(fixture: Fixture) -> list[str]:
