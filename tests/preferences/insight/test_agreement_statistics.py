@@ -93,6 +93,13 @@ def test_correlation_is_undefined_for_constant_variable() -> None:
     assert correlation([(1, 2), (1, 3)]) is None
 
 
+def test_correlation_is_never_above_1() -> None:
+    points = [(-3.0, 0.0)] * 6 + [(3.0, 1.0)] * 7
+    assert correlation(points) == 1
+    assert correlation([(x, -y) for x, y in points]) == -1
+    assert correlation_figure(points).high == 1
+
+
 def test_statistics_accept_counts_of_units() -> None:
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     units = [("a", "b"), ("a", "b"), ("a", "a", "c"), ("b",)]
