@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from hub.common import wording
 from runs.charts.svg import (
     NARROW,
     WIDTH,
@@ -376,7 +377,7 @@ def _rest(rows: Sequence[object]) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:z.1f} %"
+    return "-" if value is None else wording.percent(value)
 
 
 def _bounds(row: IntervalRow | Point | TrendPoint) -> str:
