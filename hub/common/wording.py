@@ -1,10 +1,11 @@
-"""Parts of messages: numbers with their nouns, amounts of money, and suggestions for unknown names. No side effects."""
+"""Parts of messages: numbers with nouns, amounts of money, shares, suggestions for unknown names. No side effects."""
 
 import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _MAX_LISTED = 20
+_ROUNDING = 1e-9  # error of a share that is none or all
 _CUTOFF = 0.65  # at difflib's usual 0.6, `sample` would be suggested for `name`
 
 
@@ -28,6 +29,16 @@ def dollars(usd: float) -> str:
         return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
     digits = 1 - math.floor(math.log10(abs(usd)))
     return f"${usd:.{digits}f}".rstrip("0")
+
+
+def percent(share: float) -> str:
+    """Return a share in percent: 0.853 as `85.3 %`. Only what is none or all is `0.0 %` or `100.0 %`."""
+    text = f"{100 * share:z.1f}"
+    if text == "0.0" and share > _ROUNDING:
+        return "< 0.1 %"
+    if text == "100.0" and share < 1 - _ROUNDING:
+        return "> 99.9 %"
+    return f"{text} %"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -173,7 +173,7 @@ def correlation(points: Sequence[Point]) -> float | None:
     if spread_x == 0 or spread_y == 0:
         return None
     together = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
-    return together / math.sqrt(spread_x * spread_y)
+    return max(-1.0, min(1.0, together / math.sqrt(spread_x * spread_y)))  # without the error of rounding
 
 
 def correlation_figure(points: Sequence[Point]) -> Figure:

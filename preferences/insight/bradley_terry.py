@@ -88,8 +88,9 @@ def rank_models(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: i
     """Return all models, the strongest first, with 95 % intervals if there are ten cases. Raises SeparateGroups.
 
     The intervals are percentiles of Rubin's Bayesian bootstrap (1981) over cases: each resample weights every case by a
-    standard exponential variable, and gives each prior win the weight of a Gamma(3/4) variable. For two models this is
-    the interval of Beta(wins + 3/4, losses + 3/4), which has a width also if one of them always won.
+    standard exponential variable, and gives each prior win the weight of a Gamma(3/4) variable. For two models with one
+    comparison for each case and no ties this is the interval of Beta(wins + 3/4, losses + 3/4), which has a width also
+    if one of them always won.
     """
     found = strengths(matches)
     low, high = _bounds(matches, resamples, seed) if found else ({}, {})

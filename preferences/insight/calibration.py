@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+_ROUNDING = 1e-9  # error of the mean of two confidences, such as 0.1 and 0.7
 ConfidencePoint = tuple[float, bool]  # confidence from 0 to 1, and whether the verdict was correct
 
 
@@ -21,7 +22,7 @@ def calibration(points: Iterable[ConfidencePoint] | Mapping[ConfidencePoint, int
     counts = points if isinstance(points, Mapping) else Counter(points)
     n, confidences, correct = ([0.0] * bins for _ in range(3))
     for (confidence, was_correct), count in counts.items():
-        i = min(int(confidence * bins), bins - 1)
+        i = min(int(confidence * bins + _ROUNDING), bins - 1)
         n[i] += count
         confidences[i] += confidence * count
         correct[i] += count if was_correct else 0

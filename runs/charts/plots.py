@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from hub.common import wording
 from runs.charts.svg import (
     NARROW,
     WIDTH,
@@ -40,9 +41,11 @@ def interval_chart(
 ) -> Chart:
     """Draw a point and its 95 % interval for each row, on an axis in percent from *low* to *high*.
 
-    The labels are beside the rows, or above them if one is long or the chart is narrow.
+    The labels are beside the rows, or above them if one is long or the chart is narrow. If *low* is negative, the
+    values are differences in percentage points.
     """
     drawn = rows[:ROWS]
+    write = _points if low < 0 else _percent
 
     def draw(width: int) -> Drawing:
         above = width == NARROW or any(len(row.label) > _LABEL for row in drawn)
@@ -58,14 +61,15 @@ def interval_chart(
             y = top + height * (i + 1) - 10
             _write_label(drawing, row.label, left, y - 16 if above else None, y + 4)
             drawing.text(width - 56, y + 4, f"n = {row.n:,}", kind="tick")
+            text = _interval_text(row, write)
             if row.low is not None and row.high is not None:
-                drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))
+                drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", text)
             if row.value is not None:
-                drawing.box(scale(row.value) - 2, y - 9, 4, 18, "mark", _interval_text(row))
+                drawing.box(scale(row.value) - 2, y - 9, 4, 18, "mark", text)
         return drawing
 
-    summary = "; ".join(f"{row.label}: {_interval_text(row)}" for row in drawn) + _rest(rows)
-    table = [[row.label, f"{row.n:,}", _percent(row.value), _bounds(row)] for row in rows]
+    summary = "; ".join(f"{row.label}: {_interval_text(row, write)}" for row in drawn) + _rest(rows)
+    table = [[row.label, f"{row.n:,}", write(row.value), _bounds(row)] for row in rows]
     return draw_chart(key, title, summary, draw, ["", "Cases", axis, "95 % interval"], table)
 
 
@@ -376,12 +380,16 @@ def _rest(rows: Sequence[object]) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:z.1f} %"
+    return "-" if value is None else wording.percent(value)
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:+z.1f} points"
 
 
 def _bounds(row: IntervalRow | Point | TrendPoint) -> str:
     return "-" if row.low is None or row.high is None else f"[{100 * row.low:z.1f}, {100 * row.high:z.1f}]"
 
 
-def _interval_text(row: IntervalRow | TrendPoint) -> str:
-    return f"{_percent(row.value)} {_bounds(row)}, n = {row.n:,}"
+def _interval_text(row: IntervalRow | TrendPoint, write: Callable[[float | None], str] = _percent) -> str:
+    return f"{write(row.value)} {_bounds(row)}, n = {row.n:,}"

@@ -2,8 +2,8 @@
 
 import re
 
+from hub.common import wording
 from hub.common.output.foreign_text import clean
-from hub.common.wording import dollars
 
 UNDEFINED = "-"
 
@@ -23,7 +23,7 @@ def cut(text: str, size: int) -> str:
 
 def percent(share: float | None) -> str:
     """Return a share in percent: 0.853 as `85.3 %`."""
-    return UNDEFINED if share is None else f"{100 * share:.1f} %"
+    return UNDEFINED if share is None else wording.percent(share)
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -47,7 +47,7 @@ def points(difference: float | None) -> str:
 
 def money(usd: float | None) -> str:
     """Return an amount in dollars."""
-    return UNDEFINED if usd is None else dollars(usd)
+    return UNDEFINED if usd is None else wording.dollars(usd)
 
 
 def tokens(count: float) -> str:

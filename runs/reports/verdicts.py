@@ -41,11 +41,11 @@ def _sentence(slug: str, cells: Sequence[CellResult]) -> str:
 
 
 def _describe_only_model(cell: CellResult) -> str:
-    interval = formats.interval(cell.accuracy.low, cell.accuracy.high)
-    return (
-        f"{cell.model} passes {formats.percent(cell.accuracy.value)} {interval} of {cell.slug} "
-        f"(n = {counted(cell.accuracy.n, 'case')})"
-    )
+    number = counted(cell.accuracy.n, "case")
+    passes = f"{cell.model} passes {formats.percent(cell.accuracy.value)}"
+    if cell.accuracy.bounds is None:
+        return f"{passes} of {cell.slug} (n = {number}, without an interval)"
+    return f"{passes} {formats.interval(*cell.accuracy.bounds)} of {cell.slug} (n = {number})"
 
 
 def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
@@ -70,7 +70,7 @@ def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
 def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool = False) -> str:
     named = []
     for lead in leads:
-        if lead.difference is None:
+        if not _is_compared(lead):
             named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
             continue
         text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
@@ -79,7 +79,8 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
             points = formats.points(lead.detectable).lstrip("+")
             found = f", which find a true difference of {points} points with 80 % power"
             found += " before Holm's correction" if len(best.figures.leads) > 1 else ""
-        text += f" {formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')}{found})"
+        number = counted(lead.cases, "case")
+        text += f" {formats.interval(lead.low, lead.high)} (n = {number}{found}{_describe_correction(lead)})"
         named.append(text)
     return ("no difference is shown where " if also else "") + "; ".join(named)
 
@@ -89,7 +90,8 @@ def _describe_many(
 ) -> str:
     """Return the sentence about many models: how many are worse or level, with the closest one of each."""
     total = len(ahead) + len(behind) + len(level)
-    compared = [lead for lead in level if lead.difference is not None]
+    compared = [lead for lead in level if _is_compared(lead)]
+    apart = [lead for lead in level if not _is_compared(lead)]
     parts = []
     if ahead:
         count = f"all {total:,}" if len(ahead) == total else f"{len(ahead):,} of the {total:,}"
@@ -102,8 +104,9 @@ def _describe_many(
         other = "" if ahead or behind else f" of {best.model}, the most accurate,"
         which = f"the {total:,} others" if len(compared) == total else f"{len(compared):,}"
         parts.append(f"no difference{other} from {which} is shown (from {_describe_closest(compared)})")
-    if apart := len(level) - len(compared):
-        parts.append(f"{apart:,} cannot be compared with {best.model}: no case was scored by both")
+    if apart:
+        notes = " or ".join(dict.fromkeys(lead.note for lead in apart))
+        parts.append(f"{len(apart):,} cannot be compared with {best.model}: {notes}")
     start = "" if ahead or behind else f"No model is shown to be better on {slug}: "
     return f"{start}{'; '.join(parts)}."
 
@@ -114,7 +117,20 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
     which = ", the closest of them," if len(leads) > 1 else ""
     points = formats.points(lead.difference).lstrip("+")
     interval = formats.interval(lead.low, lead.high)
-    return f"{lead.over}{which} by {points} points {interval}, n = {counted(lead.cases, 'case')}"
+    number = counted(lead.cases, "case")
+    return f"{lead.over}{which} by {points} points {interval}, n = {number}{_describe_correction(lead)}"
+
+
+def _describe_correction(lead: Lead) -> str:
+    """Return why a difference whose interval does not contain 0 is not shown; "" for all other leads."""
+    if _is_shown(lead) or lead.p_value is None or lead.p_value >= _SIGNIFICANT:
+        return ""
+    return f"; p is {formats.p_value(lead.p_value)}, but {formats.p_value(lead.p_adjusted)} after Holm's correction"
+
+
+def _is_compared(lead: Lead) -> bool:
+    """Return whether the difference has an interval; otherwise the note of *lead* has the reason."""
+    return lead.low is not None
 
 
 def _is_shown(lead: Lead) -> bool:

@@ -88,9 +88,22 @@ def test_confidence_of_one_belongs_to_the_last_bin() -> None:
     ]
 
 
+def test_mean_of_two_confidences_belongs_to_the_bin_that_it_begins() -> None:
+    mean_of_two = (0.1 + 0.7) / 2
+    assert mean_of_two < 0.4
+    assert [item.n for item in calibration([(0.4, True), (mean_of_two, True)])] == [2]
+
+
 def test_correlation_is_undefined_for_constant_variable() -> None:
     assert correlation([(1, 2), (2, 4), (3, 6)]) == pytest.approx(1)
     assert correlation([(1, 2), (1, 3)]) is None
+
+
+def test_correlation_is_never_above_1() -> None:
+    points = [(-3.0, 0.0)] * 6 + [(3.0, 1.0)] * 7
+    assert correlation(points) == 1
+    assert correlation([(x, -y) for x, y in points]) == -1
+    assert correlation_figure(points).high == 1
 
 
 def test_statistics_accept_counts_of_units() -> None:

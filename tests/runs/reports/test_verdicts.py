@@ -59,6 +59,38 @@ def test_correction_covers_every_two_models_because_the_best_one_is_chosen_from_
     (sentence,) = verdicts(cells)
     assert sentence.startswith("No model is shown to be better on sums")
     assert sentence.count("with 80 % power before Holm's correction") == 3
+    assert sentence.count("; p is 0.0156, but 0.0938 after Holm's correction)") == 3
+
+
+def test_correction_explains_an_interval_without_0_among_many_models() -> None:
+    worse = ["p" * 13 + "f" * 7] * 4
+    (sentence,) = verdicts(results(dict(zip("abcde", ["p" * 20, *worse], strict=True))))
+    assert sentence.endswith("n = 20 cases; p is 0.0156, but 0.1562 after Holm's correction).")
+    (sentence,) = verdicts(results(dict(zip("abcde", ["pppp", *["ppff"] * 4], strict=True)), "few"))
+    assert "after Holm's correction" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("models", "sentence"),
+    [
+        ("a", "a passes 100.0 % of sums (n = 2 cases, without an interval)."),
+        (
+            "ab",
+            "No model is shown to be better on sums: "
+            "a and b cannot be compared: an interval needs two clusters or more.",
+        ),
+        (
+            "abcde",
+            "No model is shown to be better on sums: "
+            "4 cannot be compared with a: an interval needs two clusters or more.",
+        ),
+    ],
+)
+def test_results_of_one_cluster_have_no_interval(models: str, sentence: str) -> None:
+    run = stored_run(stored_version(cases=[{"id": str(i), "row": {"cluster": 1}} for i in range(2)]), list(models))
+    for model in models:
+        stored_outcomes(run, "pp" if model == "a" else "pf", model=model)
+    assert verdicts(aggregate_run(run)) == [sentence]
 
 
 def test_correction_of_two_models_is_none() -> None:

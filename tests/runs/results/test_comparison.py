@@ -11,7 +11,9 @@ from hub.management.base import ReportConsole
 from hub.models import Case, EnvironmentVersion
 from runs.models import Run
 from runs.reports import formats as write
+from runs.reports.comparison.files import difference_chart
 from runs.reports.comparison.terminal import print_comparison
+from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
 from runs.results.comparison.several import compare_all
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
@@ -42,6 +44,14 @@ def test_flips_are_listed_each_way_and_tested_by_mcnemar() -> None:
     assert item.paired.difference == pytest.approx(0.4)
     assert item.paired.p_value == pytest.approx(14 / 64)
     assert item.paired.mde is not None
+
+
+def test_chart_of_differences_is_in_percentage_points() -> None:
+    chart = difference_chart(compared_rows([compare(*two_runs("p" * 12 + "ff", "f" * 12 + "pp"))]))
+    assert chart is not None
+    (row,) = chart.rows
+    assert row[2] == "+71.4 points"
+    assert "sums: +71.4 points [" in chart.summary and "%" not in chart.summary
 
 
 def test_cases_that_one_side_did_not_score_are_left_out_and_counted() -> None:
