@@ -246,7 +246,8 @@ class Command(base.Command):
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
-            self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
+            found = "no case was scored" if row["accuracy"] is None else f"{row['accuracy']} is below {floor}"
+            self.stderr.write(f"{row['model']} on {row['environment']}: {found}.")
         if below:
             sys.exit(BELOW_FLOOR)
 

@@ -18,6 +18,7 @@ from django.core import serializers
 from django.core.management import call_command
 from django.db import connection
 
+from hub.models import Case
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
 from runs.config.parsed import ConfigError
@@ -36,7 +37,7 @@ from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
 from tests.commands import run_command
 from tests.endpoint import Answer, Endpoint, completion, endpoint
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import accepted_defect, stored_outcomes, stored_run, stored_version
 from tests.processes import database_environment, start_eval, wait_until
 from tests.runs.capitals import (
     CAPITALS,
@@ -922,6 +923,18 @@ def test_fail_under_decides_the_exit_code(folder: Path, prepared: None, floor: s
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
     (folder / "run.yaml").write_text(config_text("http://x/v1", models=[model]))
     run_command("eval", "--config", folder / "run.yaml", "--fail-under", floor, code=code)
+
+
+def test_fail_under_names_models_without_a_scored_case(folder: Path, prepared: None) -> None:
+    recorded = [{"case": c.lower(), "content": city} for c, city in CAPITALS.items()]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    (folder / "run.yaml").write_text(config_text("http://x/v1", models=[model]))
+    run_command("eval", "--config", folder / "run.yaml")
+    for case in Case.objects.filter(version__environment__slug="capitals"):
+        accepted_defect(case, hours_ago=1)
+    said = run_command("eval", "--config", folder / "run.yaml", "--fail-under", "0.5", code=4)
+    assert "old on capitals: no case was scored." in said
 
 
 def test_missing_package_is_reported_before_the_first_request(folder: Path, settings: Any) -> None:
