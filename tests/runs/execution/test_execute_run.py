@@ -934,7 +934,7 @@ def test_fail_under_names_models_without_a_scored_case(folder: Path, prepared: N
     for case in Case.objects.filter(version__environment__slug="capitals"):
         accepted_defect(case, hours_ago=1)
     said = run_command("eval", "--config", folder / "run.yaml", "--fail-under", "0.5", code=4)
-    assert "old on capitals: no case was scored." in said
+    assert "old on capitals@1.0.0: no case was scored." in said
 
 
 def test_missing_package_is_reported_before_the_first_request(folder: Path, settings: Any) -> None:
