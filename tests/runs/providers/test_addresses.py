@@ -70,6 +70,19 @@ async def test_listed_hosts_may_be_private_and_others_are_rejected(
         await ask(server.url)
 
 
+@pytest.mark.parametrize("excluded", ["localhost", "*", "other.example"])
+async def test_hosts_without_a_proxy_are_those_of_the_environment_if_addresses_are_restricted(
+    server: Endpoint, monkeypatch: pytest.MonkeyPatch, excluded: str
+) -> None:
+    monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
+    with endpoint(lambda *_: completion("by the proxy")) as proxy:
+        for name, value in (("http_proxy", proxy.url.removesuffix("/v1")), ("no_proxy", excluded)):
+            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(name.upper(), value)
+        answer = await ask(server.url.replace("127.0.0.1", "localhost"))
+    assert answer == ("by the proxy" if excluded == "other.example" else "hello")
+
+
 async def test_host_name_is_not_resolved_again_after_the_check(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
