@@ -9,6 +9,9 @@ import socket
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that is assigned to the internet; gateways translate others
+# Reserved networks that `is_global` of some supported versions of Python counts as public, among them an address of a
+# cloud's metadata.
+_RESERVED = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -22,7 +25,10 @@ async def resolve_host(host: str, port: int, *, private: bool, permission: str) 
     private: whether addresses outside the public internet are allowed. permission: what an operator can do to allow
     them, for the message.
     """
-    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # a label that is empty or too long
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
     addresses = [str(item[4][0]) for item in results]
     if not private and not all(is_public(address) for address in addresses):
         raise AddressRefused(f"its host is in a private, loopback or link-local network; an operator can {permission}")
@@ -40,4 +46,6 @@ def is_public(text: str) -> bool:
             address = wrapped
         elif address not in _GLOBAL_UNICAST:
             return False
+    if any(address in network for network in _RESERVED):
+        return False
     return address.is_global and not address.is_multicast

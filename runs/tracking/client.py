@@ -12,6 +12,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from typing import IO
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -36,6 +37,12 @@ _FORCED = {
 
 class TrackingError(Exception):
     """MLflow did not accept a run; the message is the reason."""
+
+
+def without_password(text: str) -> str:
+    """Return *text* without the user and password in the address of MLflow, which mlflow repeats in its errors."""
+    user, at, _ = urlsplit(settings.MLFLOW_TRACKING_URI).netloc.rpartition("@")
+    return text.replace(user + at, "") if at else text
 
 
 class Tracker:
@@ -96,10 +103,10 @@ class Tracker:
         finally:
             limit.cancel()
         if not line.endswith("\n"):  # the process ended, perhaps in the middle of its answer
-            raise TrackingError(self._exit_message(process, seconds))
+            raise TrackingError(without_password(self._exit_message(process, seconds)))
         answer: TrackingAnswer = json.loads(line)
         if "error" in answer:
-            raise TrackingError(answer["error"])
+            raise TrackingError(without_password(answer["error"]))
         return answer
 
     def _exit_message(self, process: subprocess.Popen[str], seconds: float) -> str:

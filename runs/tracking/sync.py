@@ -17,7 +17,7 @@ from django.utils import timezone
 from hub.common.fields import ContentUnavailable
 from runs.models import ENDED, Run
 from runs.tracking.additions import latest_changes
-from runs.tracking.client import Tracker, TrackingError
+from runs.tracking.client import Tracker, TrackingError, without_password
 from runs.tracking.config import TrackingConfig, tracking_config
 from runs.tracking.job import build_job
 
@@ -104,9 +104,7 @@ def _artifact_root() -> str | None:
 
 def address_without_password() -> str:
     """Return the address of MLflow without user and password."""
-    uri: str = settings.MLFLOW_TRACKING_URI
-    parts = urlsplit(uri)
-    return uri if "@" not in parts.netloc else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return without_password(settings.MLFLOW_TRACKING_URI)
 
 
 # ---- runs to log -----------------------------------------------------------------------------------------------------

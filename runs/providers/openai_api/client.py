@@ -1,6 +1,7 @@
 """Client of one chat-completions endpoint: sends requests with the official client and explains what goes wrong."""
 
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import httpx2
 import openai
@@ -21,11 +22,13 @@ class EndpointClient:
     def __init__(self, name: str, options: OpenAIOptions, context: ProviderContext) -> None:
         self._name = name
         self._options = options
+        # The environment names hosts that no proxy may see. A checked request goes to an address, not to such a name.
+        direct = are_addresses_restricted() and bool(proxy_bypass(urlsplit(options.base_url).hostname or ""))
         self._client = openai.AsyncOpenAI(
             api_key=context.api_key or "none",
             base_url=options.address,
             max_retries=context.retries,
-            http_client=BoundedClient(context.observe),
+            http_client=BoundedClient(context.observe, direct=direct),
         )
 
     async def complete(self, body: bytes, timeout_s: float | None) -> Reply:

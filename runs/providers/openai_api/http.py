@@ -14,6 +14,7 @@ from runs.providers.base import ObserveResponse
 from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # after decompression; a bomb of 9 MB took 4 GB of memory
+_ALL_SCHEMES = ("http://", "https://", "all://")  # for which the environment may name a proxy
 _CODED = ("content-encoding", "content-length", "transfer-encoding")  # headers that describe the body as it was sent
 
 
@@ -35,9 +36,9 @@ class BoundedClient(openai.DefaultAioHttpClient):
     aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
     """
 
-    def __init__(self, observe: ObserveResponse) -> None:
-        """observe: called with the status and the headers of each response."""
-        super().__init__()
+    def __init__(self, observe: ObserveResponse, *, direct: bool = False) -> None:
+        """observe: called with the status and the headers of each response. direct: use no proxy of the environment."""
+        super().__init__(mounts=dict.fromkeys(_ALL_SCHEMES) if direct else None)
         self._observe = observe
 
     async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:

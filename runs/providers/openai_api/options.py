@@ -37,6 +37,12 @@ class OpenAIOptions(ProviderOptions):
         parts = urlsplit(value)
         if not parts.hostname or not _has_valid_port(parts):
             raise ValueError("must name a host, and a port between 1 and 65535 if there is one")
+        import httpx2  # commands that read no endpoints do without it
+
+        try:
+            httpx2.URL(value)
+        except httpx2.InvalidURL:
+            raise ValueError("must be a valid address") from None
         if parts.fragment:
             raise ValueError("must not contain a `#`")
         if "@" in parts.netloc:

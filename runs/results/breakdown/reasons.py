@@ -9,6 +9,9 @@ _DISTINCT = 5000  # groups counted at most; later new ones are not counted
 _REST = "…"  # at the end of a pattern: any text
 _QUOTED = {quote: f"{quote}[^{quote}\\n]{{1,200}}{quote}" for quote in "`\"'"}
 _NUMBER = r"-?[0-9]+(?:[.,][0-9]+)*"
+# Up to its last digit, so that a number matches in one way only. Otherwise the time for a pattern such as `####` is not
+# bounded.
+_WHOLE_NUMBER = rf"{_NUMBER}(?![0-9]|[.,][0-9])"
 _OPEN = re.compile("|".join([*_QUOTED.values(), _NUMBER]))
 _PIECES = re.compile(f"({'|'.join(f'{quote}{_REST}{quote}' for quote in _QUOTED)}|#| )")
 
@@ -28,13 +31,13 @@ def reason_pattern(reason: str) -> str:
 def pattern_regex(pattern: str) -> str:
     """Return the regular expression that the reasons of *pattern* match, in the syntax of Python and PostgreSQL."""
     is_open = pattern.endswith(_REST)
-    pieces = _PIECES.split(pattern.rstrip(_REST))
+    pieces = _PIECES.split(" ".join(pattern.rstrip(_REST).split()))  # several `\s+` in a row would match in many ways
     return rf"^\s*{''.join(map(_piece_regex, pieces))}" + ("" if is_open else r"\s*$")
 
 
 def _piece_regex(piece: str) -> str:
     if piece == "#":
-        return rf"(?:#|{_NUMBER})"
+        return rf"(?:#|{_WHOLE_NUMBER})"
     if piece == " ":
         return r"\s+"
     if len(piece) == 3 and piece[1] == _REST and piece[0] in _QUOTED:

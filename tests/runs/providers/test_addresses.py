@@ -49,6 +49,12 @@ async def test_private_addresses_are_rejected_for_all_host_names(server: Endpoin
     assert "LLMEVAL_PRIVATE_ENDPOINTS" in str(caught.value) and server.requests == []
 
 
+@pytest.mark.parametrize("host", [".example", "a..b", f"{'a' * 64}.example"])
+async def test_host_name_with_an_impossible_label_is_an_error_of_the_endpoint(production: None, host: str) -> None:
+    with pytest.raises(ModelError, match="host name could not be resolved"):
+        await ask(f"http://{host}/v1")
+
+
 async def test_private_addresses_are_allowed_by_default(server: Endpoint) -> None:
     assert await ask(server.url) == "hello"
 
@@ -62,6 +68,19 @@ async def test_listed_hosts_may_be_private_and_others_are_rejected(
     monkeypatch.setattr(settings, "PRIVATE_ENDPOINTS", True)
     with pytest.raises(ModelError, match="LLMEVAL_ENDPOINT_HOSTS"):
         await ask(server.url)
+
+
+@pytest.mark.parametrize("excluded", ["localhost", "*", "other.example"])
+async def test_hosts_without_a_proxy_are_those_of_the_environment_if_addresses_are_restricted(
+    server: Endpoint, monkeypatch: pytest.MonkeyPatch, excluded: str
+) -> None:
+    monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
+    with endpoint(lambda *_: completion("by the proxy")) as proxy:
+        for name, value in (("http_proxy", proxy.url.removesuffix("/v1")), ("no_proxy", excluded)):
+            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(name.upper(), value)
+        answer = await ask(server.url.replace("127.0.0.1", "localhost"))
+    assert answer == ("by the proxy" if excluded == "other.example" else "hello")
 
 
 async def test_host_name_is_not_resolved_again_after_the_check(
@@ -100,6 +119,7 @@ async def test_redirects_are_not_followed_if_addresses_are_restricted(
             for private in ("0.0.0.0", "100.64.0.1", "224.0.0.1", "::1", "::", "fe80::1%eth0", "fd00::1")
         ),
         *((wrapped, False) for wrapped in ("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1")),
+        *((reserved, False) for reserved in ("192.0.0.192", "::ffff:192.0.0.192", "2002:c000:c0::", "3fff::1")),
         *((local, False) for local in ("fec0::1", "64:ff9b:1::7f00:1", "::127.0.0.1", "::ffff:0:7f00:1")),
     ],
 )

@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -175,6 +177,20 @@ def test_server_that_does_not_answer_is_given_up(settings: Any, start: Start, mo
         settings.MLFLOW_TRACKING_URI = f"http://127.0.0.1:{silent.getsockname()[1]}"
         tracking = tracked(played(tracking_state="pending"), start(), TrackingConfig())
     assert (tracking["state"], tracking["error"]) == ("pending", "MLflow did not answer in time.")
+
+
+def test_error_of_a_server_does_not_repeat_its_password(settings: Any, start: Start) -> None:
+    class Unavailable(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(503)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Unavailable) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings.MLFLOW_TRACKING_URI = f"http://user:hunter22@127.0.0.1:{server.server_port}"
+        tracking = tracked(played(tracking_state="pending"), start(), TrackingConfig())
+        server.shutdown()
+    assert tracking["state"] == "pending" and "503" in tracking["error"]
+    assert f"http://127.0.0.1:{server.server_port}/" in tracking["error"] and "hunter22" not in tracking["error"]
 
 
 @pytest.mark.exhaustive

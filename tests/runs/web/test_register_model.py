@@ -48,6 +48,10 @@ def test_model_is_registered_under_name_of_provider(staff: Client, name: str) ->
     [
         ({"base_url": "ftp://x/"}, "must start with http"),
         *[({"base_url": f"http://{host}/v1"}, "must name a host") for host in ("", "host:99999", "host:0", "host:x")],
+        *[
+            ({"base_url": f"http://{host}/v1"}, "must be a valid address")
+            for host in ("0177.0.0.1", "[v1.x]", "\u2488")
+        ],
         ({"base_url": "https://me:hunter22secret@host/v1"}, "must not contain a user name or password"),
         ({"base_url": "https://host/v1?api_key=hunter22secret"}, "must not contain a key (the parameter `api_key`)"),
         ({"api_key_env": "sk-0123456789abcdef0123456789"}, "is not one of the available choices"),

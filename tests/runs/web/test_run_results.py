@@ -119,15 +119,25 @@ def test_reasons_that_differ_in_numbers_and_quotes_are_one_group_that_filters_th
 
 @pytest.mark.parametrize(
     "reason",
-    ["", "# of 3 rules", "  two\n lines 'a'  ", 'it\'s "5" and `x`', "a.b(c)[d]*", "long " * 100, 'cut "' + "x" * 500],
+    [
+        *("", "# of 3 rules", "  two\n lines 'a'  ", 'it\'s "5" and `x`', "a.b(c)[d]*", "long " * 100),
+        *('cut "' + "x" * 500, "1.5.2, 3,4. #5 -6", "2026-11-28 from 1-2--3", "1,2,3"),
+    ],
 )
 def test_every_reason_matches_its_own_pattern(reason: str) -> None:
     assert re.search(pattern_regex(reason_pattern(reason)), reason)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reason"), [("#" * 40, "1" * 200), ("#." * 40, "1." * 200), ("and" + " " * 100, "and" + " " * 300)]
+)
+def test_pattern_of_a_user_does_not_backtrack(pattern: str, reason: str) -> None:
+    assert not re.search(pattern_regex(f"{pattern}x"), reason)  # took longer than a year
+
+
 def test_database_filters_by_the_pattern_like_python(user: User) -> None:
     _run({"alpha": "f"})
-    reasons = ["Expected '4', got \"5\" (line 3).", "a.b(c)[d]* {1} \\ ^$|?+", "x - y # 3"]
+    reasons = ["Expected '4', got \"5\" (line 3).", "a.b(c)[d]* {1} \\ ^$|?+", "x - y # 3", "1-2--3, 1.5.2."]
     for reason in reasons:
         Response.objects.update(reason=reason)
         assert Response.objects.filter(reason__regex=pattern_regex(reason_pattern(reason))).exists(), reason
