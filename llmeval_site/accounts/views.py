@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from hub.common.storable import storable
@@ -11,6 +12,7 @@ from llmeval_site.accounts.forms import TokenForm
 from llmeval_site.accounts.tokens import create_token, revoke_token
 
 
+@never_cache  # the page may show a secret
 @require_http_methods(["GET", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     """Show the user's groups and tokens; create or revoke a token. A new token's key is shown once."""

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from hub.common.errors import UserError
@@ -16,6 +17,7 @@ from llmeval_site.webhooks.forms import WebhookForm
 _SHOWN = 100
 
 
+@never_cache  # the page may show a secret
 @require_http_methods(["GET", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
     """List the user's webhooks; create one. Its secret is shown once."""

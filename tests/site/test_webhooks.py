@@ -251,7 +251,9 @@ def test_deliveries_have_labels_on_narrow_screens(receiver: Receiver, client: Cl
 
 def test_secret_is_shown_once_on_the_page_and_over_rest(client: Client) -> None:
     client.force_login(member())
-    page = client.post("/account/webhooks/", {"url": "https://example.org/a", "events": ENDS}).content.decode()
+    answer = client.post("/account/webhooks/", {"url": "https://example.org/a", "events": ENDS})
+    assert "no-store" in answer.headers["Cache-Control"]
+    page = answer.content.decode()
     first = Webhook.objects.get()
     assert first.secret.replace("+", "&#x2B;") in page or first.secret in page
     assert "whsec_" not in client.get("/account/webhooks/").content.decode()

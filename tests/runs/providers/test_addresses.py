@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from hub.common import addresses
 from hub.common.addresses import is_public
 from hub.protocols.calls import CallKey, ModelError
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
@@ -86,7 +87,8 @@ async def test_hosts_without_a_proxy_are_those_of_the_environment_if_addresses_a
 async def test_host_name_is_not_resolved_again_after_the_check(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = iter(["8.8.8.8", "127.0.0.1", "127.0.0.1", "127.0.0.1"])
+    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.2")  # where nothing listens
+    answers = iter(["127.0.0.2", "127.0.0.1", "127.0.0.1", "127.0.0.1"])
 
     def rebinding(host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]

@@ -125,6 +125,12 @@ def command(*arguments: str) -> str:
     return out.getvalue().strip()
 
 
+def test_page_with_a_new_token_is_not_stored_by_browsers(everything: User, client: Client) -> None:
+    client.force_login(everything)
+    page = client.post("/account/", {"scopes": ["read"], "name": "laptop", "expires": "30"})
+    assert page.context["key"] and "no-store" in page.headers["Cache-Control"]
+
+
 def test_command_creates_lists_and_revokes_tokens() -> None:
     user = member()
     key = command("viewer", "--scope", "train", "--scope", "read", "--expires", "7d", "--name", "cluster")
