@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ async def test_host_name_is_not_resolved_again_after_the_check(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.2")  # where nothing listens
-    answers = iter(["127.0.0.2", "127.0.0.1", "127.0.0.1", "127.0.0.1"])
+    checked = 2  # times: by the client, and when the request is sent
+    answers = chain(["127.0.0.2"] * checked, repeat("127.0.0.1"))
 
     def rebinding(host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
