@@ -6,9 +6,6 @@ import select
 import sys
 from typing import NoReturn
 
-_UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
-_UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
-
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
@@ -38,13 +35,12 @@ def main() -> None:
         except ImproperlyConfigured as error:
             leave(2, str(error))
         except (OperationalError, ProgrammingError) as error:
-            if any(text in f"{type(error.__cause__).__name__} {error}" for text in _UNPREPARED):
-                from hub.management.invocation import command
+            from hub.management.database_errors import describe_database_error
 
-                leave(3, f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}")
-            if not any(text in str(error) for text in _UNREACHABLE):
+            message = describe_database_error(error)
+            if message is None:
                 raise
-            leave(3, f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}.")
+            leave(3, message)
     except BrokenPipeError:
         if not _reader_is_gone():
             raise

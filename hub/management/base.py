@@ -12,11 +12,12 @@ from typing import ClassVar, TextIO, cast
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, OutputWrapper
-from django.db import connection
+from django.db import DatabaseError, connection
 from rich.console import Console
 
 from hub.common.errors import UserError
 from hub.common.output.foreign_text import clean
+from hub.management.database_errors import describe_database_error
 from hub.management.invocation import command
 from sandbox.errors import SandboxUnavailable
 
@@ -97,9 +98,9 @@ class Command(BaseCommand):
         for name in ("stdout", "stderr"):  # Django would replace them by outputs that print everything
             if (given := options.pop(name, None)) is not None:
                 setattr(self, name, TextOutput(cast(TextIO, given)))
-        if self._from_command_line and self.needs_database:
-            self.prepare_database()
         try:
+            if self._from_command_line and self.needs_database:
+                self.prepare_database()
             return super().execute(*args, **options)
         except UserError as error:
             option = self.option_names.get(error.path)
@@ -107,11 +108,16 @@ class Command(BaseCommand):
             raise self.exit_with(error.exit_code, message, error.lines(), error.errors() or None) from None
         except SandboxUnavailable as error:
             raise self.exit_with(UNAVAILABLE, str(error)) from None
+        except DatabaseError as error:
+            described = describe_database_error(error)
+            if described is None:
+                raise
+            raise self.exit_with(UNAVAILABLE, described) from None
 
     def prepare_database(self) -> None:
         """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""
         if connection.vendor == "sqlite":
-            call_command("prepare")
+            call_command("prepare", json=self.prints_json)
             return
         try:
             call_command("migrate", check_unapplied=True, verbosity=0, stdout=io.StringIO())

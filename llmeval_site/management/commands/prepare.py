@@ -23,6 +23,7 @@ class Command(BaseCommand):
     help = "Migrate the database, register the demo models and load the catalog if any of them has changed."
     requires_system_checks: list[str] = []
     needs_database = False
+    stealth_options = ("json",)  # of a command that prepares the database first: an error is its JSON document
 
     def handle(self, **options: object) -> None:
         stamp = settings.VAR_DIR / "prepared"

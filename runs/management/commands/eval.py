@@ -114,7 +114,7 @@ class Command(base.Command):
         )
 
     def handle(self, *args: object, **options: object) -> None:
-        call_command("prepare")
+        call_command("prepare", json=self.prints_json)
         allow_builds()
         self._evaluate(cast(EvalOptions, options))
 

@@ -838,11 +838,13 @@ def test_run_is_complete_without_missing_or_errored_responses_and_failed_stages(
     assert is_run_complete(run) == complete
 
 
-def test_unreachable_database_is_reported_in_one_line(folder: Path) -> None:
+@pytest.mark.parametrize("words", [["eval", "--config", "configs/eval_v1.yaml"], ["runs", "list", "--json"]])
+def test_unreachable_database_is_reported_in_one_line(folder: Path, words: list[str]) -> None:
     environment = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "LLMEVAL_VAR": str(folder / "v")}
-    command = [sys.executable, "manage.py", "eval", "--config", "configs/eval_v1.yaml"]
+    command = [sys.executable, "manage.py", *words]
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (3, "")
+    assert done.returncode == 3
+    assert (json.loads(done.stdout)["message"] in done.stderr) if "--json" in words else done.stdout == ""
     assert done.stderr.startswith("The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): connection failed")
     assert len(done.stderr.splitlines()) == 1
 

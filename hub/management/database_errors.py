@@ -1,0 +1,17 @@
+"""Messages for a database that is not prepared or cannot be reached, which every command may meet."""
+
+from django.db import DatabaseError
+
+from hub.management.invocation import command
+
+_UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
+_UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
+
+
+def describe_database_error(error: DatabaseError) -> str | None:
+    """Return what is wrong with the database and what to do, or None if *error* has another cause."""
+    if any(text in f"{type(error.__cause__).__name__} {error}" for text in _UNPREPARED):
+        return f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}"
+    if any(text in str(error) for text in _UNREACHABLE):
+        return f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}."
+    return None
