@@ -753,7 +753,7 @@ def test_replay_costs_nothing_and_a_missing_recording_is_errored(folder: Path) -
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `eval` in this process use the database as it is, without the catalog."""
-    monkeypatch.setattr("runs.management.commands.eval.call_command", lambda name: None)
+    monkeypatch.setattr("runs.management.commands.eval.call_command", lambda name, **_: None)
 
 
 def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Signals) -> subprocess.Popen[str]:

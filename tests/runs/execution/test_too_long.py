@@ -37,7 +37,7 @@ def finished(folder: Path) -> Run:
 
 @pytest.fixture(autouse=True)
 def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runs.management.commands.eval.call_command", lambda name: None)
+    monkeypatch.setattr("runs.management.commands.eval.call_command", lambda name, **_: None)
 
 
 def test_resume_requests_it_again_only_with_the_option(folder: Path) -> None:
