@@ -102,6 +102,12 @@ def get_response_messages(messages: Sequence[Message]) -> list[Message]:
     return list(messages[count_prompt_messages(messages) :])
 
 
+def up_to_last_answer(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages up to the last answer. What the environment said after it is not answered any more."""
+    count = max((i + 1 for i, message in enumerate(messages) if message.get("role") == "assistant"), default=0)
+    return list(messages[:count])
+
+
 def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 

@@ -237,6 +237,23 @@ def test_reasoning_in_shared_prompt_is_omitted_and_not_compared(tmp_path: Path) 
     assert row["prompt"] == [*OPENING, *turns("Which?", "All.")]
 
 
+def test_sides_end_with_the_last_message_of_the_model(tmp_path: Path) -> None:
+    thanks = {"role": "user", "content": "Thanks."}
+    record(*responses("one", "two", messages=[[*turns("one"), thanks], [*turns("two"), thanks]]))
+    rows, _ = exported(tmp_path, "trl-conversational")
+    assert (rows[0]["chosen"], rows[0]["rejected"]) == (turns("one"), turns("two"))
+    rows, _ = exported(tmp_path, "openai-dpo")
+    assert (rows[0]["preferred_output"], rows[0]["non_preferred_output"]) == (turns("one"), turns("two"))
+
+
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
+def test_sides_that_differ_after_the_last_answer_are_identical(tmp_path: Path, format: str) -> None:
+    ends = ({"role": "user", "content": text} for text in ("Thanks.", "No."))
+    record(*responses("one", "one", messages=[[*turns("one"), end] for end in ends]))
+    with pytest.raises(ExportError, match="identical sides"):
+        exported(tmp_path, format)
+
+
 def test_answers_that_differ_in_reasoning_alone_are_identical(tmp_path: Path) -> None:
     record(*responses("<think>a</think>one", "<think>b</think>one"))
     with pytest.raises(ExportError, match="identical sides"):

@@ -213,6 +213,18 @@ def test_right_answer_of_a_tool_episode_is_its_whole_transcript(tmp_path: Path) 
     assert row["tools"][0]["function"]["name"] == "add"
 
 
+@pytest.mark.parametrize("format", ["sft", "openai"])
+def test_right_answer_ends_with_the_last_message_of_the_model(tmp_path: Path, format: str) -> None:
+    run = stored_run(imported(tmp_path / "bundle", gold=[]), ["alpha", "beta"])
+    case = run.environments.get().version.cases.order_by("position")[0]
+    answered = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}]
+    stored_response(run, case, "failed", model="alpha")
+    stored_response(run, case, model="beta", messages=[*answered, {"role": "user", "content": "Thanks."}])
+    export_failures(run, tmp_path / "out.jsonl", format=format)
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert row["messages"] == answered
+
+
 def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="choose gold, attempt, model"):
         export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion="luck")
