@@ -193,6 +193,19 @@ def parsed_arguments(call: Mapping[str, object]) -> JSON:
         return arguments
 
 
+def exported_arguments(call: Mapping[str, object]) -> JSON:
+    """Return the arguments of a call as `parsed_arguments` does, but as text if they contain NaN or infinities.
+
+    Python reads these, but they are no JSON, and a file with them is invalid.
+    """
+    arguments = parsed_arguments(call)
+    try:
+        json.dumps(arguments, allow_nan=False)
+    except (ValueError, RecursionError):
+        return _function(call).get("arguments")
+    return arguments
+
+
 def with_parsed_arguments(message: Message) -> Message:
     """Return a message whose tool calls have their arguments as objects, as chat templates expect them.
 
@@ -200,7 +213,7 @@ def with_parsed_arguments(message: Message) -> Message:
     """
     calls = []
     for call in calls_of(message):
-        arguments = parsed_arguments(call)
+        arguments = exported_arguments(call)
         if isinstance(arguments, dict):
             call = {**call, "function": {**_function(call), "arguments": arguments}}
         calls.append(call)

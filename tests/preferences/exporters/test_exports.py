@@ -319,6 +319,16 @@ def test_tools_column_lists_offered_tools(tmp_path: Path, settings: Any) -> None
     assert trl["prompt"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+def test_arguments_with_numbers_that_are_not_json_stay_text(tmp_path: Path, number: str) -> None:
+    arguments = f'{{"n": [{number}]}}'
+    record(*responses("one", "two", messages=[calling(arguments), turns("two")]))
+    exported(tmp_path, "trl-conversational")
+    line = (tmp_path / "out" / "data.jsonl").read_text()
+    row = json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert row["chosen"][0]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
 def test_jsonl_and_parquet_contain_all_fields_and_ties(tmp_path: Path) -> None:
     record(*responses("one", "two"), "tie")
     rows, _ = exported(tmp_path, "jsonl")
