@@ -393,6 +393,26 @@ def test_bundle_of_failures_has_only_answers_to_its_cases(tmp_path: Path) -> Non
         assert "wrong" not in yaml.safe_load(archive.read("environment.yaml"))
 
 
+def test_bundle_of_failures_keeps_the_held_out_splits_of_its_cases(tmp_path: Path) -> None:
+    split = "{{ 'test' if target == '1' else 'train' }}"
+    fields = {"input": "question", "metadata": {"split": split}}
+    version = imported(tmp_path / "bundle", held_out_splits=["test"], dataset={"path": "data.jsonl", "fields": fields})
+    run = failing_run(version, "ffpp")
+    for cases, expected in (({"1", "2"}, {"1": True, "2": False}), ({"2"}, {"2": False})):
+        export_failures(run, tmp_path / "out.zip", format="bundle", cases=cases, force=True)
+        small = import_bundle(bundle=tmp_path / "out.zip")
+        assert dict(small.cases.values_list("external_id", "held_out")) == expected
+
+
+@pytest.mark.parametrize("by", ["manifest", "curator"])
+def test_bundle_of_failures_of_a_held_out_environment_is_held_out(tmp_path: Path, by: str) -> None:
+    version = imported(tmp_path / "bundle", held_out=by == "manifest")
+    version.environment.held_out = True
+    version.environment.save()
+    export_failures(failing_run(version), tmp_path / "out.zip", format="bundle")
+    assert import_bundle(bundle=tmp_path / "out.zip").environment.held_out
+
+
 def test_bundle_requires_a_single_environment(tmp_path: Path) -> None:
     versions = [stored_version("one", 1), stored_version("two", 1)]
     run = stored_run(versions)
