@@ -102,6 +102,12 @@ def get_response_messages(messages: Sequence[Message]) -> list[Message]:
     return list(messages[count_prompt_messages(messages) :])
 
 
+def up_to_last_answer(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages up to the last answer. What the environment said after it is not answered any more."""
+    count = max((i + 1 for i, message in enumerate(messages) if message.get("role") == "assistant"), default=0)
+    return list(messages[:count])
+
+
 def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
@@ -187,6 +193,19 @@ def parsed_arguments(call: Mapping[str, object]) -> JSON:
         return arguments
 
 
+def exported_arguments(call: Mapping[str, object]) -> JSON:
+    """Return the arguments of a call as `parsed_arguments` does, but as text if they contain NaN or infinities.
+
+    Python reads these, but they are no JSON, and a file with them is invalid.
+    """
+    arguments = parsed_arguments(call)
+    try:
+        json.dumps(arguments, allow_nan=False)
+    except (ValueError, RecursionError):
+        return _function(call).get("arguments")
+    return arguments
+
+
 def with_parsed_arguments(message: Message) -> Message:
     """Return a message whose tool calls have their arguments as objects, as chat templates expect them.
 
@@ -194,7 +213,7 @@ def with_parsed_arguments(message: Message) -> Message:
     """
     calls = []
     for call in calls_of(message):
-        arguments = parsed_arguments(call)
+        arguments = exported_arguments(call)
         if isinstance(arguments, dict):
             call = {**call, "function": {**_function(call), "arguments": arguments}}
         calls.append(call)

@@ -15,8 +15,10 @@ from hub.protocols.messages import (
     plain_message,
     remove_reasoning,
     text_of,
+    up_to_last_answer,
 )
 from hub.selectors import get_offered_tools
+from preferences.exporters.linter import IDENTICAL
 from preferences.models import Preference
 from runs.exports.protocol import ExportFormat, LeftOut
 
@@ -47,10 +49,12 @@ class TrainingSides:
 def training_sides(preference: Preference) -> TrainingSides:
     """Return the sides of a decisive preference.
 
-    Raises LeftOut if they do not answer the same prompt, or if the better answer is empty.
+    Raises LeftOut if they do not answer the same prompt, if the better answer is empty, or if the sides differ only in
+    what the environment said after the last answer.
 
     The prompt reaches to the first difference, so that what two conversations have in common is not compared. Trainers
     give both sides the same prompt and then expect the assistant, so it ends with a user's message or a tool's result.
+    Both sides end with an answer, because trainers take all of their text for the model's.
     """
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
@@ -58,7 +62,10 @@ def training_sides(preference: Preference) -> TrainingSides:
     require_same_prompt(messages, others)
     length = count_common_messages(messages, others)
     require_answerable(messages[:length])
-    sides = TrainingSides(trainable(messages[:length]), trainable(messages[length:]), trainable(others[length:]))
+    better, worse = (up_to_last_answer(side)[length:] for side in (messages, others))
+    if [*map(get_comparable_content, better)] == [*map(get_comparable_content, worse)]:
+        raise LeftOut(IDENTICAL)
+    sides = TrainingSides(trainable(messages[:length]), trainable(better), trainable(worse))
     require_content(sides.chosen)
     return sides
 

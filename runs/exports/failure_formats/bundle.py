@@ -14,8 +14,10 @@ from hub.common.digests import digest
 from hub.datasets.files import read_file
 from hub.datasets.row_types import DatasetError
 from hub.manifest.problems import MANIFEST
+from hub.protocols.cases import case_split
 from runs.exports.failure_formats.base import Failure, FailureFormat, FailureSelection
 from runs.exports.protocol import ExportError, JSONObject, Row, write_json_lines
+from runs.exports.selection import is_held_out
 from runs.models import RunEnvironment
 from runs.results.counting import defective_cases
 
@@ -79,10 +81,13 @@ def _fill_folder(environment: RunEnvironment, bundle: Bundle, rows: Iterable[Row
         if path not in data and path != MANIFEST:
             _copy(bundle, path, folder / path)
     cases: set[str] = set()
+    splits: set[str] = set()
 
     def read_rows() -> Iterator[JSONObject]:
         for row in rows:
-            cases.add(row.item.response.case.external_id)
+            case = row.item.response.case
+            cases.add(case.external_id)
+            splits.add(case_split(case.data))
             yield row.data
 
     write_json_lines(read_rows(), folder / _CASES)
@@ -96,6 +101,12 @@ def _fill_folder(environment: RunEnvironment, bundle: Bundle, rows: Iterable[Row
             write_json_lines(_answers_to(cases, bundle, source), folder / target)
             if (folder / target).exists():
                 manifest[key] = target
+    # The new environment is held out as the original is. A split without a case would be an error.
+    held_out_splits = [split for split in manifest.pop("held_out_splits", []) if split in splits]
+    if held_out_splits:
+        manifest["held_out_splits"] = held_out_splits
+    if is_held_out(environment.version):
+        manifest["held_out"] = True
     manifest["slug"] = f"{original.slug[:55]}-failures"
     manifest["version"] = f"1.0.{environment.run_id}-c{digest(sorted(cases))[:8]}"
     manifest["title"] = f"{original.title[:90]}: failures of run {environment.run_id}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from hub.protocols.messages import JSON, ContentPart, Message, calls_of, parsed_arguments, text_of
+from hub.protocols.messages import JSON, ContentPart, Message, calls_of, exported_arguments, text_of
 from runs.exports.protocol import JSONObject, LeftOut
 from runs.exports.provenance import UsageCounts
 from runs.exports.rollout_formats.base import (
@@ -98,7 +98,7 @@ def _parts(message: Message) -> list[ContentPart]:
 def _call(call: dict[str, JSON], step: int, position: int) -> JSONObject:
     function = call.get("function")
     name = function.get("name") if isinstance(function, dict) else None
-    arguments = parsed_arguments(call)
+    arguments = exported_arguments(call)
     converted: JSONObject = {
         "tool_call_id": str(call.get("id") or f"step-{step}-call-{position + 1}"),
         "function_name": str(name or ""),

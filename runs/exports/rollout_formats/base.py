@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
-from hub.protocols.messages import JSON, Message, count_prompt_messages, text_of
+from hub.protocols.messages import JSON, Message, count_prompt_messages, text_of, up_to_last_answer
 from runs.exports.protocol import ExportFormat, JSONObject, LeftOut
 from runs.exports.provenance import UsageCounts
 from runs.rollouts.sessions import StepReward
@@ -90,8 +90,7 @@ def first_answer(record: RolloutRecord) -> int:
 def split_messages(record: RolloutRecord) -> tuple[list[Message], list[Message]]:
     """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut."""
     messages, start = record["messages"], first_answer(record)
-    end = max((i + 1 for i, message in enumerate(messages) if message["role"] == "assistant"), default=start)
-    prompt, completion = messages[:start], messages[start:end]
+    prompt, completion = messages[:start], up_to_last_answer(messages)[start:]
     if not prompt or not completion:
         raise LeftOut("the transcript has no prompt or no answer")
     return [_with_text(message) for message in prompt], [_with_text(message) for message in completion]

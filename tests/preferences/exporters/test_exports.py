@@ -237,6 +237,23 @@ def test_reasoning_in_shared_prompt_is_omitted_and_not_compared(tmp_path: Path) 
     assert row["prompt"] == [*OPENING, *turns("Which?", "All.")]
 
 
+def test_sides_end_with_the_last_message_of_the_model(tmp_path: Path) -> None:
+    thanks = {"role": "user", "content": "Thanks."}
+    record(*responses("one", "two", messages=[[*turns("one"), thanks], [*turns("two"), thanks]]))
+    rows, _ = exported(tmp_path, "trl-conversational")
+    assert (rows[0]["chosen"], rows[0]["rejected"]) == (turns("one"), turns("two"))
+    rows, _ = exported(tmp_path, "openai-dpo")
+    assert (rows[0]["preferred_output"], rows[0]["non_preferred_output"]) == (turns("one"), turns("two"))
+
+
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
+def test_sides_that_differ_after_the_last_answer_are_identical(tmp_path: Path, format: str) -> None:
+    ends = ({"role": "user", "content": text} for text in ("Thanks.", "No."))
+    record(*responses("one", "one", messages=[[*turns("one"), end] for end in ends]))
+    with pytest.raises(ExportError, match="identical sides"):
+        exported(tmp_path, format)
+
+
 def test_answers_that_differ_in_reasoning_alone_are_identical(tmp_path: Path) -> None:
     record(*responses("<think>a</think>one", "<think>b</think>one"))
     with pytest.raises(ExportError, match="identical sides"):
@@ -300,6 +317,16 @@ def test_tools_column_lists_offered_tools(tmp_path: Path, settings: Any) -> None
     assert openai["input"]["tools"] == tools
     assert openai["input"]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert trl["prompt"][2]["tool_calls"][0]["function"]["arguments"] == {}
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+def test_arguments_with_numbers_that_are_not_json_stay_text(tmp_path: Path, number: str) -> None:
+    arguments = f'{{"n": [{number}]}}'
+    record(*responses("one", "two", messages=[calling(arguments), turns("two")]))
+    exported(tmp_path, "trl-conversational")
+    line = (tmp_path / "out" / "data.jsonl").read_text()
+    row = json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert row["chosen"][0]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
 def test_jsonl_and_parquet_contain_all_fields_and_ties(tmp_path: Path) -> None:

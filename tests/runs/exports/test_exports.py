@@ -213,6 +213,18 @@ def test_right_answer_of_a_tool_episode_is_its_whole_transcript(tmp_path: Path) 
     assert row["tools"][0]["function"]["name"] == "add"
 
 
+@pytest.mark.parametrize("format", ["sft", "openai"])
+def test_right_answer_ends_with_the_last_message_of_the_model(tmp_path: Path, format: str) -> None:
+    run = stored_run(imported(tmp_path / "bundle", gold=[]), ["alpha", "beta"])
+    case = run.environments.get().version.cases.order_by("position")[0]
+    answered = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}]
+    stored_response(run, case, "failed", model="alpha")
+    stored_response(run, case, model="beta", messages=[*answered, {"role": "user", "content": "Thanks."}])
+    export_failures(run, tmp_path / "out.jsonl", format=format)
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert row["messages"] == answered
+
+
 def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="choose gold, attempt, model"):
         export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion="luck")
@@ -379,6 +391,26 @@ def test_bundle_of_failures_has_only_answers_to_its_cases(tmp_path: Path) -> Non
         assert sorted(archive.namelist()) == ["README.md", "environment.yaml", "failing-cases.jsonl", "gold.jsonl"]
         assert json.loads(archive.read("gold.jsonl"))["case"] == "3"
         assert "wrong" not in yaml.safe_load(archive.read("environment.yaml"))
+
+
+def test_bundle_of_failures_keeps_the_held_out_splits_of_its_cases(tmp_path: Path) -> None:
+    split = "{{ 'test' if target == '1' else 'train' }}"
+    fields = {"input": "question", "metadata": {"split": split}}
+    version = imported(tmp_path / "bundle", held_out_splits=["test"], dataset={"path": "data.jsonl", "fields": fields})
+    run = failing_run(version, "ffpp")
+    for cases, expected in (({"1", "2"}, {"1": True, "2": False}), ({"2"}, {"2": False})):
+        export_failures(run, tmp_path / "out.zip", format="bundle", cases=cases, force=True)
+        small = import_bundle(bundle=tmp_path / "out.zip")
+        assert dict(small.cases.values_list("external_id", "held_out")) == expected
+
+
+@pytest.mark.parametrize("by", ["manifest", "curator"])
+def test_bundle_of_failures_of_a_held_out_environment_is_held_out(tmp_path: Path, by: str) -> None:
+    version = imported(tmp_path / "bundle", held_out=by == "manifest")
+    version.environment.held_out = True
+    version.environment.save()
+    export_failures(failing_run(version), tmp_path / "out.zip", format="bundle")
+    assert import_bundle(bundle=tmp_path / "out.zip").environment.held_out
 
 
 def test_bundle_requires_a_single_environment(tmp_path: Path) -> None:

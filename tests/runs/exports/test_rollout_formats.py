@@ -127,6 +127,13 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+def test_atif_contains_arguments_with_nan_as_text(episodes: list[EpisodeSession], tmp_path: Path) -> None:
+    state = {"messages": conversation('{"n": NaN}'), "tools": []}
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state=state)
+    call = lines(export(tmp_path, "atif"))[0]["steps"][2]["tool_calls"][0]
+    assert (call["arguments"], call["extra"]) == ({}, {"invalid_arguments": '{"n": NaN}'})
+
+
 def test_answers_in_the_prompt_belong_to_the_prompt(episodes: list[EpisodeSession], tmp_path: Path) -> None:
     examples = [{"role": "user", "content": "0 + 1?"}, {"role": "assistant", "content": "1"}]
     EpisodeSession.objects.update(state={"messages": [*examples, *conversation("{}")], "tools": []})
