@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from hub.bundles.stored import open_stored_archive
 from hub.common.errors import TooLarge, UserError
 from hub.common.rest.conditional import ConditionalView
+from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
@@ -209,7 +210,9 @@ class Environments(ListAPIView[Environment]):
             "visibility": version.environment.visibility,
             "new": new,
         }
-        return Response(body, status=201 if new else 200)
+        if not new:
+            return Response(body)
+        return created(body, "api-version", version.environment.slug, version.version)
 
 
 def _uploaded_file(request: Request) -> IO[bytes]:

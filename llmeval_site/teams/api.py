@@ -4,7 +4,6 @@ from typing import cast
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
@@ -12,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.models import Team
@@ -170,10 +170,9 @@ class MemberList(ListAPIView[User]):
         found, by = get_visible_team(request.user, team), cast(User, request.user)
         given = NewMember.read(request)
         added = members.add_member(team=found, username=given["user"], manages=given["role"] == "manager", by=by)
-        url = reverse("api-team-member", args=[found.slug, added.username])
         body = MemberItem(members.get_member(found, added.username)).data
-        response = Response(body, status=201, headers={"Location": url})
-        record_path(response, f"{url}?role={given['role']}")
+        response = created(body, "api-team-member", found.slug, added.username)
+        record_path(response, f"{response.headers['Location']}?role={given['role']}")
         return response
 
 

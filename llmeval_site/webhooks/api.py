@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.common.web.filters import FilterForm
@@ -72,7 +73,7 @@ class WebhookList(ListAPIView[Webhook]):
     def post(self, request: Request) -> Response:
         given = NewWebhook.read(request)
         webhook = create_webhook(user=cast(User, request.user), url=given["url"], events=given["events"])
-        return Response(CreatedWebhook(webhook).data, status=201)
+        return created(CreatedWebhook(webhook).data, "api-webhook", webhook.pk)
 
 
 class WebhookDetail(APIView):

@@ -264,6 +264,7 @@ def test_secret_is_shown_once_on_the_page_and_over_rest(client: Client) -> None:
     assert [item["url"] for item in listed.json()["results"]] == ["https://example.org/b", "https://example.org/a"]
     assert b"whsec_" not in listed.content
     number = created.json()["webhook"]
+    assert client.get(created["Location"]).json() == listed.json()["results"][0]
     assert client.get(f"/api/v1/webhooks/{number}/deliveries/").json()["results"] == []
     assert client.delete(f"/api/v1/webhooks/{number}/").status_code == 204
     assert Webhook.objects.get() == first

@@ -1,4 +1,4 @@
-"""Errors in the OpenAPI schema: every operation lists those that any request can get. Named in settings."""
+"""The OpenAPI schema: errors that any request can get, and `Location`. Named in settings."""
 
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
@@ -19,6 +19,7 @@ _ALWAYS = {
     "500": "An error of the server. Its log has the details under the request id.",
     "503": "A part of the product is not available.",
 }
+_LOCATION = {"schema": {"type": "string", "format": "uri-reference"}, "description": "Address of the result."}
 _WITH_BODY = {
     "409": "The present state does not allow it, or the first request with this `Idempotency-Key` is in progress.",
     "413": "The body is too large.",
@@ -30,7 +31,10 @@ _WITH_BODY = {
 def document_errors(
     result: dict[str, object], generator: SchemaGenerator, request: Request | None, public: bool
 ) -> dict[str, object]:
-    """Add the responses that every operation can have, unless it describes them itself; a hook of drf-spectacular."""
+    """Add the responses that every operation can have, unless it describes them itself, and the header `Location`.
+
+    A hook of drf-spectacular.
+    """
     paths = result["paths"]
     assert isinstance(paths, dict)
     for operations in paths.values():
@@ -41,6 +45,9 @@ def document_errors(
             assert isinstance(operation, dict)
             responses = operation["responses"]
             assert isinstance(responses, dict)
+            for status in ("201", "202"):
+                if isinstance(answer := responses.get(status), dict):
+                    answer["headers"] = {"Location": _LOCATION}
             errors = _ALWAYS if method == "get" else {**_ALWAYS, **_WITH_BODY}
             for status, description in errors.items():
                 described = responses.get(status)

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
@@ -174,13 +175,14 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
                 fixed_seed=data.get("attempt_seed"),
                 team=data["team"],
             )
-        body = {
+        body: dict[str, object] = {
             "id": str(rollout.session.pk),
             "case": rollout.session.case.external_id,
             "done": rollout.session.done,
             "turn": 0,
         }
-        return Response({**body, "observation": observation_body(rollout.observation)}, status=201)
+        body["observation"] = observation_body(rollout.observation)
+        return created(body, "api-episode", rollout.session.pk)
 
 
 class EpisodeDetail(EpisodeEndpoint):
@@ -312,12 +314,9 @@ def rollout_errors(unnamed: str = "") -> Iterator[None]:
 
 def _running_response(session: EpisodeSession, running: StepRunning) -> Response:
     url = reverse("api-episode-turn", args=[session.pk, running.turn])
-    headers = {
-        "Location": url,
-        "Retry-After": str(running.retry_after),
-        "Preference-Applied": "respond-async",
-    }
-    return Response({"status": "running", "turn": running.turn, "url": url}, status=202, headers=headers)
+    headers = {"Retry-After": str(running.retry_after), "Preference-Applied": "respond-async"}
+    body = {"status": "running", "turn": running.turn, "url": url}
+    return created(body, "api-episode-turn", session.pk, running.turn, status=202, headers=headers)
 
 
 def get_visible_version(request: Request, name: str) -> EnvironmentVersion:

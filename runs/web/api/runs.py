@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from hub.common.errors import TooLarge, UserError
 from hub.common.rest.conditional import ConditionalView
+from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
@@ -195,7 +196,7 @@ class RunList(ListAPIView[Run]):
         resolved = resolve_registered_text(_text(request), user=user)
         run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
         dispatch_run(run=run)
-        return Answer(RunDetails(run, context={"user": user}).data, status=201)
+        return created(RunDetails(run, context={"user": user}).data, "api-run", run.pk)
 
 
 def _text(request: Request) -> str:
@@ -296,9 +297,9 @@ class RunRescore(APIView):
     @extend_schema(operation_id="runs_rescore", request=None, responses={201: RunItem, 400: ErrorBody, 503: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        created = create_rescoring(run=run, user=cast(User, request.user)).run
-        dispatch_run(run=created)
-        return Answer(RunItem(created).data, status=201)
+        rescoring = create_rescoring(run=run, user=cast(User, request.user)).run
+        dispatch_run(run=rescoring)
+        return created(RunItem(rescoring).data, "api-run", rescoring.pk)
 
 
 class RunReport(APIView):

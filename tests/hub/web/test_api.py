@@ -103,6 +103,8 @@ def test_uploaded_bundle_is_downloaded_unchanged(client: Client, curator: User, 
         for _ in range(2)
     )
     assert (first.status_code, second.status_code) == (201, 200)
+    assert first["Location"] == f"{URL}capitals/versions/1.0.0/" and "Location" not in second
+    assert client.get(first["Location"]).status_code == 200
     assert first.json() | {"digest": ""} == {
         "environment": "capitals@1.0.0",
         "digest": "",
@@ -161,6 +163,8 @@ def test_openapi_schema_describes_every_url(client: Client, curator: User) -> No
     named = {re.sub(r"{\w+}", "{}", path) for path in schema["paths"]}
     served = {"/api/v1/" + re.sub(r"<[^>]+>", "{}", str(item.pattern)) for item in api_urls.urlpatterns}
     assert served - named == {"/api/v1/schema/", "/api/v1/docs/"}
+    for path in ("/api/v1/runs/", "/api/v1/webhooks/", "/api/v1/environments/", "/api/v1/episodes/"):
+        assert "Location" in schema["paths"][path]["post"]["responses"]["201"]["headers"]
 
 
 def test_downloaded_bundle_equals_the_stored_archive(client: Client, curator: User, tmp_path: Path) -> None:

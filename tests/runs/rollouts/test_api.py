@@ -104,6 +104,7 @@ def test_open_episode_can_be_read_and_deleted(api: APIClient, version: Environme
     begun = begin(api)
     assert begun.status_code == 201, begun.content
     path = f"/api/v1/episodes/{begun.json()['id']}/"
+    assert begun["Location"] == path
     shown = api.get(path).json()
     assert (shown["case"], shown["done"], len(shown["messages"])) == ("peru", False, 1)
     step = api.post(f"{path}step", {"message": {"role": "assistant", "content": "Cusco"}}, format="json").json()

@@ -58,6 +58,7 @@ def test_post_config_as_json_or_yaml_starts_run(client: Client, runner: User, ca
     assert answer.status_code == 201
     body = answer.json()
     assert (body["name"], body["status"], body["created_by"]) == ("by rest", "queued", "runner")
+    assert client.get(answer["Location"]).json()["run"] == body["run"]
     assert body["progress"]["expected"] == 3
     assert client.get(f"{URL}{body['run']}/").json()["config"]["models"][0]["name"] == "small"
 
