@@ -232,6 +232,7 @@ class EnvironmentDetail(ConditionalView):
     """Show one environment with its versions, or move it to another team."""
 
     write_scope = "curate"
+    model = Environment
 
     @extend_schema(operation_id="environments_read", responses=EnvironmentDetailItem)
     def get(self, request: Request, slug: str) -> Response:

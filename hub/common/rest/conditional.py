@@ -1,11 +1,17 @@
 """ETags of single objects: `If-None-Match` saves the body of an unchanged one, `If-Match` prevents lost updates."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils.cache import set_response_etag
 from django.utils.decorators import method_decorator
 from django.utils.http import parse_etags
 from django.views.decorators.http import conditional_page
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -21,15 +27,30 @@ class HasChanged(UserError):
 
 @method_decorator(conditional_page, name="dispatch")
 class ConditionalView(APIView):
-    """View of one object. GET returns its ETag; requests with another one in `If-Match` are answered with 412."""
+    """View of one object. GET returns its ETag; requests with another one in `If-Match` are answered with 412.
+
+    A request that changes the object holds a lock on its row from the comparison to its end, so that of two requests
+    at once with the same ETag the second gets 412.
+    """
 
     get: Callable[..., Response]
+    model: ClassVar[type[Model]]  # the parameters of the URL are fields of it
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Answer the request, in a transaction if it changes the object that `If-Match` names."""
+        if "If-Match" not in request.headers or request.method in SAFE_METHODS:
+            return super().dispatch(request, *args, **kwargs)
+        with transaction.atomic():
+            return super().dispatch(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Check permissions, then `If-Match`. Raises HasChanged."""
         super().initial(request, *args, **kwargs)
         if "If-Match" not in request.headers or request.method == "OPTIONS":
             return
+        if request.method not in SAFE_METHODS:
+            # Not FOR UPDATE, which would wait for rows that refer to this one, such as the responses of a run.
+            list(self.model._default_manager.select_for_update(no_key=True).filter(**kwargs).values_list("pk"))
         given = parse_etags(request.headers["If-Match"])
         response = self.finalize_response(request, self.get(request, *args, **kwargs), *args, **kwargs)
         response.render()

@@ -207,6 +207,7 @@ class RunDetail(ConditionalView):
     """Show one run with its config and progress, change its name, tags and note, or delete it."""
 
     write_scope = "run"
+    model = Run
 
     @extend_schema(operation_id="runs_read", responses=RunDetails)
     def get(self, request: Request, pk: int) -> Answer:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 from django.utils import timezone
+from rest_framework.request import Request
 
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.models import ModelEndpoint, Response, Run
 from runs.reports import results_json
+from runs.web.api import runs
 from tests.factories import stored_outcomes, stored_run, stored_score, stored_version
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -340,6 +344,40 @@ def test_run_that_changed_since_it_was_read_is_not_changed(admin_client: Client)
     assert rename("third", "*") == rename("fourth", f'"x", W/{admin_client.get(url).headers["ETag"]}') == 200
     assert admin_client.patch("/api/v1/environments/etags/", {"team": "shared"}, content_type="application/json",
                               headers={"If-Match": old}).status_code == 412  # fmt: skip
+
+
+def lock_at_once(run: Run) -> None:
+    """Lock the row of *run* in a connection of this thread. Raises OperationalError if another one has the lock."""
+    try:
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute("PRAGMA busy_timeout = 0")
+        with transaction.atomic():
+            Run.objects.select_for_update(of=("self",), no_key=True, nowait=True).get(pk=run.pk)
+    finally:
+        connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_changes_a_run_between_the_comparison_of_its_etag_and_the_change(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stored_run(stored_version())
+    problems: list[BaseException | None] = []
+
+    def read(request: Request) -> dict[str, object]:
+        with ThreadPoolExecutor(1) as pool:
+            problems.append(pool.submit(lock_at_once, run).exception())
+        return dict(request.data)
+
+    monkeypatch.setattr(runs.Description, "read", read)
+    etag = admin_client.get(f"{URL}{run.pk}/").headers["ETag"]
+    headers = {"If-Match": etag}
+    for name, status in (("first", 200), ("second", 412)):
+        answer = admin_client.patch(f"{URL}{run.pk}/", {"name": name}, "application/json", headers=headers)
+        assert answer.status_code == status
+    assert [type(problem) for problem in problems] == [OperationalError]
+    lock_at_once(run)
 
 
 def test_run_is_not_renamed_if_it_cannot_be_moved(admin_client: Client) -> None:
