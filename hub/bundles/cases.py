@@ -86,7 +86,10 @@ def _prepare_case(
         environment.check_case(case)
         digests = environment.input_digest(case), environment.scoring_digest(case)
     except CaseError as error:
-        raise BundleError(Problem(file=file, line=line, path=error.where, message=_sentence(error.message))) from None
+        message = _sentence(error.message)
+        if error.in_manifest:
+            raise BundleError(Problem(message, error.where, file=MANIFEST)) from None
+        raise BundleError(Problem(message, error.where, file=file, line=line)) from None
     return PreparedCase(position, case, *digests, file, line)
 
 

@@ -247,6 +247,10 @@ class Bundle:
             remedy=remedy,
         )
 
+    def with_line(self, problem: Problem) -> Problem:
+        """Return a problem of environment.yaml with the line of its key path."""
+        return self.problem(list(yaml_source.undotted(problem.path)), problem.message, problem.remedy)
+
     @cached_property
     def readme(self) -> str:
         return self.text(README) if README in self.files else ""
@@ -284,11 +288,9 @@ class Bundle:
         """Return the compiled environment, by default of the bundle's own manifest. Raises BundleError."""
         manifest = manifest or self.manifest
         try:
-            return CompiledEnvironment(manifest, self.code(manifest))
+            return CompiledEnvironment(manifest, self.code(manifest), self.files)
         except CompileError as error:
-            raise BundleError(
-                [self.problem(list(yaml_source.undotted(problem.path)), problem.message) for problem in error.problems]
-            ) from None
+            raise BundleError([self.with_line(problem) for problem in error.problems]) from None
 
     def cases(self) -> Iterator[CaseData]:
         """Yield every case, in order. Raises BundleError at the first problem."""

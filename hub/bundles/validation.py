@@ -12,7 +12,7 @@ from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.row_types import unstorable_text
 from hub.environments.compiled import CompiledEnvironment
-from hub.manifest.problems import BundleError, ProblemList
+from hub.manifest.problems import MANIFEST, BundleError, ProblemList
 from hub.manifest.schema import Answers, Manifest
 from hub.protocols.cases import case_split
 from hub.templating import templates
@@ -91,7 +91,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
         if not any(problem.path.startswith("dataset") for problem in missing):
             for found in prepared_cases(manifest, environment, bundle.file):
                 if isinstance(found, Problem):
-                    problems.add(found)
+                    problems.add(bundle.with_line(found) if found.file == MANIFEST and found.path else found)
                     complete = False
                 else:
                     ids.add(found.case.id, "")

@@ -35,12 +35,16 @@ class CompileError(ValueError):
 
 
 class CaseError(ValueError):
-    """Case whose templates do not render or whose options are invalid. `where` is a key path of the manifest."""
+    """Case whose templates do not render or whose options are invalid. `where` is a key path of the manifest.
 
-    def __init__(self, where: str, message: str) -> None:
+    in_manifest: whether the mistake is a fixed value of the manifest, which is wrong for every case.
+    """
+
+    def __init__(self, where: str, message: str, *, in_manifest: bool = False) -> None:
         super().__init__(f"{where}: {message}")
         self.where = where
         self.message = message
+        self.in_manifest = in_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,14 @@ class RenderedRule:
 class CompiledEnvironment:
     """Environment that runs episodes. Read-only after construction, so tasks can share it."""
 
-    def __init__(self, manifest: Manifest, files: Mapping[str, bytes]) -> None:
-        """files: the code files of the bundle, by path. Raises CompileError with every problem."""
+    def __init__(self, manifest: Manifest, files: Mapping[str, bytes], paths: Collection[str] = ()) -> None:
+        """files: the code files of the bundle, by path. paths: all its files, of which messages suggest similar ones.
+
+        Raises CompileError with every problem.
+        """
         self.manifest = manifest
         self.files = files
-        problems = list(_problems(manifest, files))
+        problems = list(_problems(manifest, files, paths or files))
         if problems:
             raise CompileError(problems)
         self.harness: Harness[HarnessOptions] = HARNESSES[manifest.harness.type]
@@ -222,8 +229,10 @@ def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[
         return model.model_validate(rendered)
     except ValidationError as error:
         item = _most_specific(error.errors(), rendered)
-        path = yaml_source.dotted((where, *validation.location_in(rendered, item)))
-        raise CaseError(path, validation.describe_error(item, model)) from None
+        location = validation.location_in(rendered, item)
+        fixed = bool(location) and location[0] in raw and not templates.has_template(raw[str(location[0])])
+        path = yaml_source.dotted((where, *location))
+        raise CaseError(path, validation.describe_error(item, model), in_manifest=fixed) from None
 
 
 def _most_specific(errors: Sequence[ErrorDetails], value: object) -> ErrorDetails:
@@ -242,7 +251,7 @@ def _templates(model: type[BaseModel]) -> Mapping[str, str]:
     return {name: value for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
 
 
-def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Problem]:
+def _problems(manifest: Manifest, files: Mapping[str, bytes], known: Collection[str]) -> Iterable[Problem]:
     """Yield problems that need no case: unknown types and options, templates that do not compile, missing code."""
     harness = HARNESSES.get(manifest.harness.type)
     if harness is None:
@@ -250,7 +259,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
     else:
         options = manifest.harness.options
         yield from _option_problems("harness", harness.Options, options)
-        missing = list(_missing("harness", harness.code_paths(options), files))
+        missing = list(_missing("harness", harness.code_paths(options), files, known))
         yield from missing
         if not missing:
             yield from (
@@ -271,7 +280,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
         for problem in templates.check(spec.when):
             yield Problem(problem, f"{where}.when")
         yield from _option_problems(where, scorer.Options, spec.options)
-        missing = list(_missing(where, scorer.code_paths(spec.options), files))
+        missing = list(_missing(where, scorer.code_paths(spec.options), files, known))
         yield from missing
         if not missing:
             yield from (_with_prefix(where, problem) for problem in scorer.problems(spec.options, files))
@@ -293,9 +302,11 @@ def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, o
             yield Problem("missing; this key is required", f"{where}.{name}")
 
 
-def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> Iterable[Problem]:
+def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes], known: Collection[str]) -> Iterable[Problem]:
     for path in paths:
         if path.endswith("/") and not any(is_code(file, [path]) for file in files):
             yield Problem(f"the bundle has no files in the folder {path!r}", where)
         elif not path.endswith("/") and path not in files:
-            yield Problem(f"the bundle has no file {path!r}", where)
+            similar = wording.find_similar(path, list(known))
+            remedy = f"Did you mean {similar!r}?" if similar else ""
+            yield Problem(f"the bundle has no file {path!r}", where, remedy=remedy)

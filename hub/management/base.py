@@ -8,8 +8,10 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import ClassVar, TextIO, cast
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import DatabaseError, connection
@@ -42,6 +44,14 @@ def days(text: str) -> timedelta:
     if not re.fullmatch("[1-9][0-9]{0,4}d", text):
         raise ArgumentTypeError(f"{text!r} is not a number of days such as 90d")
     return timedelta(days=int(text[:-1]))
+
+
+def _describe_denied(error: PermissionError) -> str:
+    folder = settings.VAR_DIR
+    message = f"{error.filename} cannot be written or read: {error.strerror}."
+    if not Path(error.filename).is_relative_to(folder):
+        return message
+    return f"{message} Run the command as the user who owns {folder}, or name another data folder in LLMEVAL_VAR."
 
 
 class ReportConsole(Console):
@@ -113,6 +123,10 @@ class Command(BaseCommand):
             if described is None:
                 raise
             raise self.exit_with(UNAVAILABLE, described) from None
+        except PermissionError as error:  # a file of another user, such as one that an earlier command with sudo made
+            if not error.filename:
+                raise
+            raise self.invalid_input(_describe_denied(error)) from None
 
     def prepare_database(self) -> None:
         """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""

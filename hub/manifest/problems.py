@@ -24,6 +24,8 @@ class ProblemList:
     def add(self, *problems: Problem) -> None:
         for problem in problems:
             kind = problem.file, problem.path, problem.message
+            if problem.file == MANIFEST and problem in self._alike.get(kind, []):
+                continue  # a fixed value, found again with each case
             self._count[kind] += 1
             if self._count[kind] <= MAX_ALIKE:
                 self._alike.setdefault(kind, []).append(problem)

@@ -85,6 +85,11 @@ def is_template(text: str) -> bool:
     return "{{" in text or "{%" in text
 
 
+def has_template(value: object) -> bool:
+    """Return whether a text in *value*, at any depth, is a template."""
+    return any(True for _ in _sources(value))
+
+
 @lru_cache(maxsize=1024)
 def _parsed(source: str) -> _Template:
     return _Template(source)

@@ -160,7 +160,11 @@ def _parse(body: bytes, answered: str) -> dict[str, object]:
     except RecursionError:
         raise too_deep from None
     except ValueError:
-        raise ModelError("not_json", quoting(f"{answered} with a body that is not JSON.", excerpt(body))) from None
+        remedy = ""
+        if body.lstrip().startswith(b"<"):  # a web page
+            remedy = "; check `base_url` of the model, which usually ends in /v1"
+        message = f"{answered} with a body that is not JSON{remedy}."
+        raise ModelError("not_json", quoting(message, excerpt(body))) from None
     if body.count(b"[") + body.count(b"{") > _MAX_DEPTH and _depth(data) > _MAX_DEPTH:
         raise too_deep
     return data if isinstance(data, dict) else {}

@@ -98,6 +98,51 @@ def test_missing_file_is_reported_with_the_nearest_name(tmp_path, changes, place
     assert "the bundle has no file" in problem
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"harness": {"type": "tools", "tools": "tools.py"}},
+            "(harness): the bundle has no file 'tools.py'. Did you mean 'tool.py'?",
+        ),
+        (
+            {"scoring": {"rules": [{"type": "state", "path": "check.txt"}]}},
+            "(scoring.rules[0]): the bundle has no file 'check.txt'. Did you mean 'checks.txt'?",
+        ),
+        (
+            {"scoring": {"rules": [{"type": "state", "path": "elsewhere"}]}},
+            "(scoring.rules[0]): the bundle has no file 'elsewhere'.",
+        ),
+    ],
+)
+def test_missing_file_of_the_harness_or_a_rule_is_reported_with_the_nearest_name(tmp_path, changes, problem):
+    files = {"tool.py": "", "checks.txt": ""}
+    found = only_problem(write_bundle(tmp_path, files=files, **changes))
+    assert found.startswith("environment.yaml:")
+    assert found.endswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"scoring": {"rules": [{"type": "exact_match", "ignore_case": "maybe"}]}}, "scoring.rules[0].ignore_case"),
+        ({"harness": {"type": "single_turn", "system": 3}}, "harness.system"),
+    ],
+)
+def test_fixed_option_of_a_wrong_type_is_reported_once_at_its_line_of_the_manifest(tmp_path, changes, place):
+    folder = write_bundle(tmp_path, **changes)
+    text = (folder / "environment.yaml").read_text().splitlines()
+    line = next(number for number, content in enumerate(text, 1) if place.rpartition(".")[2] in content)
+    assert only_problem(folder).startswith(f"environment.yaml:{line} ({place}): must be a valid ")
+
+
+def test_rendered_option_of_a_wrong_type_is_reported_at_its_row(tmp_path):
+    folder = write_bundle(tmp_path, scoring={"rules": [{"type": "exact_match", "ignore_case": "{{ capital }}"}]})
+    assert [line.partition(": ")[0] for line in problem_lines(folder)] == [
+        f"cases.jsonl:{number} (scoring.rules[0].ignore_case)" for number in (1, 2, 3)
+    ]
+
+
 def test_duplicate_case_id_is_reported_with_both_lines(tmp_path):
     rows = [{"country": "France", "capital": "Paris"}] * 2
     problem = only_problem(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))

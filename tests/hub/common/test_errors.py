@@ -1,6 +1,8 @@
 """UserError and its subclasses give the same message in every command and REST view."""
 
+import errno
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +41,20 @@ def test_commands_exit_with_the_code_of_the_error(capsys: pytest.CaptureFixture[
     )
     said = capsys.readouterr().err
     assert said.startswith("2 problems; nothing was stored.\n  environment.yaml (harness): unknown key")
+
+
+def test_commands_report_files_that_they_may_not_use(
+    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+    bundle, lease = tmp_path / "cases.jsonl", tmp_path / "var" / "leases" / "1"
+    assert run(PermissionError(errno.EACCES, "Permission denied", str(bundle))) == 2
+    assert capsys.readouterr().err == f"{bundle} cannot be written or read: Permission denied.\n"
+    assert run(PermissionError(errno.EACCES, "Permission denied", str(lease))) == 2
+    assert capsys.readouterr().err == (
+        f"{lease} cannot be written or read: Permission denied. Run the command as the user who owns {tmp_path}/var, "
+        "or name another data folder in LLMEVAL_VAR.\n"
+    )
 
 
 def test_json_output_of_commands_lists_all_errors(capsys: pytest.CaptureFixture[str]) -> None:

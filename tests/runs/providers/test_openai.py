@@ -290,7 +290,12 @@ async def test_answer_nested_too_deeply_is_malformed(levels: int) -> None:
     ("body", "text"),
     [
         (b"", "The endpoint of m answered 200 with an empty body."),
-        (b"<html>", "The endpoint of m answered 200 with a body that is not JSON. Response: <html>"),
+        (b"pong", "The endpoint of m answered 200 with a body that is not JSON. Response: pong"),
+        (
+            b"\n<html>",
+            "The endpoint of m answered 200 with a body that is not JSON; check `base_url` of the model, which usually "
+            "ends in /v1. Response: <html>",
+        ),
         (b"[]", "The endpoint of m answered 200 without a choice. Response: []"),
     ],
 )

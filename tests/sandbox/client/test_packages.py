@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from sandbox.client import packages
 from sandbox.client.options import PoolOptions
@@ -88,27 +88,39 @@ def test_missing_package_is_reported_with_install_command(tmp_path: Path) -> Non
     assert "run `manage.py sandbox_packages install`" in str(refused.value)
 
 
-def test_failed_installation_keeps_installed_packages(tmp_path: Path, settings: object) -> None:
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str]:
+    """Return the exit code and the message of a refused `sandbox_packages`."""
+    with pytest.raises(SystemExit) as left:
+        call_command("sandbox_packages", *arguments)
+    return left.value.code, capsys.readouterr().err
+
+
+def test_failed_installation_keeps_installed_packages(
+    tmp_path: Path, settings: object, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "packages"
     folder.mkdir()
     (folder / "kept.py").write_text("")
     settings.SANDBOX_PACKAGES = str(folder)  # type: ignore[attr-defined]
     empty = tmp_path / "wheels"
     empty.mkdir()
-    with pytest.raises(CommandError, match="Nothing was changed"):
-        call_command("sandbox_packages", "install", "--wheels", str(empty))
+    code, message = refusal(capsys, "install", "--wheels", str(empty))
+    assert code == 3
+    assert message.startswith("pip failed: ")
+    assert message.endswith(f"Nothing was changed in {folder}.\n")
     assert os.listdir(folder) == ["kept.py"]
     assert sorted(os.listdir(tmp_path)) == ["packages", "wheels"]
 
 
-def test_wheels_must_be_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is not a directory"):
-        call_command("sandbox_packages", "install", "--wheels", str(tmp_path / "none"))
+def test_wheels_must_be_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    none = tmp_path / "none"
+    assert refusal(capsys, "install", "--wheels", str(none)) == (2, f"--wheels: {none} is not a directory.\n")
 
 
-def test_wheels_are_rejected_by_list(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="installs nothing"):
-        call_command("sandbox_packages", "list", "--wheels", str(tmp_path))
+def test_wheels_are_rejected_by_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = refusal(capsys, "list", "--wheels", str(tmp_path))
+    assert code == 2
+    assert message == "--wheels belongs to `sandbox_packages install`; `list` installs nothing.\n"
 
 
 def test_packages_list_shows_installed(folder: Path, settings: object, capsys: pytest.CaptureFixture[str]) -> None:
