@@ -127,6 +127,9 @@ class Command(BaseCommand):
             if not error.filename:
                 raise
             raise self.invalid_input(_describe_denied(error)) from None
+        except KeyboardInterrupt:
+            self.print_json({"message": "Interrupted.", "errors": []})
+            raise  # manage.py prints the message on stderr
 
     def prepare_database(self) -> None:
         """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""

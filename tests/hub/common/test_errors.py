@@ -17,7 +17,7 @@ from hub.manifest.problems import MANIFEST, BundleError
 class Failing(base.Command):
     requires_system_checks: list[str] = []
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__()
         self.error = error
 
@@ -55,6 +55,12 @@ def test_commands_report_files_that_they_may_not_use(
         f"{lease} cannot be written or read: Permission denied. Run the command as the user who owns {tmp_path}/var, "
         "or name another data folder in LLMEVAL_VAR.\n"
     )
+
+
+def test_interrupted_command_prints_its_json_document(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Failing(KeyboardInterrupt()).execute(force_color=False, no_color=True, skip_checks=True, json=True)
+    assert json.loads(capsys.readouterr().out)["message"] == "Interrupted."
 
 
 def test_json_output_of_commands_lists_all_errors(capsys: pytest.CaptureFixture[str]) -> None:
