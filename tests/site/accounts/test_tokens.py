@@ -61,6 +61,13 @@ def test_token_is_limited_to_its_scopes(everything: User, method: str, url: str,
             assert f"lacks the scope '{scope}'" in answer.json()["message"]
 
 
+@pytest.mark.parametrize("url", ["/api/v1/models/", "/api/v1/teams/", "/api/v1/runs/1/cancel"])
+def test_wrong_method_is_not_a_matter_of_scopes(everything: User, url: str) -> None:
+    _, key = create_token(user=everything, scopes=["read"])
+    answer = client_with(key).put(url, {}, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
 def test_bearer_token_is_rejected_with_the_right_header(everything: User) -> None:
     _, key = create_token(user=everything, scopes=["read"])
     answer = Client(headers={"Authorization": f"Bearer {key}"}).get(URL)
