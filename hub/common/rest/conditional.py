@@ -39,7 +39,10 @@ class ConditionalView(APIView):
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         """Answer the request, in a transaction if it changes the object that `If-Match` names."""
         if "If-Match" not in request.headers or request.method in SAFE_METHODS:
-            return super().dispatch(request, *args, **kwargs)
+            response = super().dispatch(request, *args, **kwargs)
+            if request.method == "HEAD" and isinstance(response, Response) and response.status_code == 200:
+                response.add_post_render_callback(set_response_etag)  # conditional_page does this for GET only
+            return response
         with transaction.atomic():
             return super().dispatch(request, *args, **kwargs)
 

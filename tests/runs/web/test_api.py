@@ -316,6 +316,7 @@ def test_unchanged_run_and_environment_get_304(admin_client: Client) -> None:
     run = stored_run(stored_version("etags"))
     for url in (f"{URL}{run.pk}/", "/api/v1/environments/etags/"):
         etag = admin_client.get(url).headers["ETag"]
+        assert admin_client.head(url).headers["ETag"] == etag
         again = admin_client.get(url, headers={"If-None-Match": etag})
         assert (again.status_code, again.content) == (304, b"")
     Run.objects.filter(pk=run.pk).update(name="renamed")
