@@ -16,6 +16,8 @@ def select_cases(run: Run, environment: str, *, by: str = "", value: str = "", s
 
     *solved* as `share` in `grid_cases`. Returns None, for all cases, if neither is given. Raises UnknownSlice.
     """
+    if value and not by:
+        raise UnknownSlice("Name the key of the metadata that has the value.", "by")
     if not by and not solved:
         return None
     run_environment = run.environments.filter(version__environment__slug=environment).first()

@@ -256,6 +256,8 @@ def test_slices_export_the_failing_cases_of_each_value(client: Client, user: Use
     assert exported_cases(client, page) == [{"c0", "c1"}, {"c3"}]
     wrong = client.get(f"/runs/{run.pk}/failures?environment=sums&by=level&value=7", follow=True)
     assert "No case of sums has level: 7 in its metadata." in wrong.content.decode()
+    alone = client.get(f"/api/v1/runs/{run.pk}/failures?environment=sums&value=7")
+    assert (alone.status_code, [error["path"] for error in alone.json()["errors"]]) == (400, ["by"])
 
 
 def test_grid_exports_the_failing_cases_that_it_shows(client: Client, user: User) -> None:
