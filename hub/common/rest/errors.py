@@ -10,6 +10,7 @@ from rest_framework.exceptions import UnsupportedMediaType, ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from hub.common.errors import UserError
@@ -104,9 +105,12 @@ def _flatten(path: str, detail: object) -> Iterator[dict[str, str]]:
     """Yield the nested *detail* of a ValidationError as one item for each message."""
     if isinstance(detail, Mapping):
         for key, value in detail.items():
-            yield from _flatten(f"{path}.{key}" if path else str(key), value)
+            if key == api_settings.NON_FIELD_ERRORS_KEY:  # of the object itself
+                yield from _flatten(path, value)
+            else:
+                yield from _flatten(f"{path}.{key}" if path else str(key), value)
     elif isinstance(detail, list):
         for value in detail:
             yield from _flatten(path, value)
     else:
-        yield {"path": "" if path == "non_field_errors" else path, "message": str(detail)}
+        yield {"path": path, "message": str(detail)}

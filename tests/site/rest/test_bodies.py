@@ -38,3 +38,14 @@ def test_unknown_keys_are_errors_and_nothing_is_changed(root: Client) -> None:
     body = {"url": "https://example.org/", "events": ["run.failed"], "secret": "mine"}
     assert unknown_key_of(root.post("/api/v1/webhooks/", body, content_type="application/json")) == "secret"
     assert not Webhook.objects.exists()
+
+
+def test_value_of_a_wrong_type_has_the_path_of_its_field(root: Client) -> None:
+    body = {"verdict": "A", "issues": ["wrong"]}
+    answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
+    assert [error["path"] for error in answer.json()["errors"]] == ["issues.0"]
+    body = {"verdict": "A", "issues": {}}
+    answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
+    assert [error["path"] for error in answer.json()["errors"]] == ["issues"]
+    answer = root.post("/api/v1/webhooks/", [], content_type="application/json")
+    assert [error["path"] for error in answer.json()["errors"]] == [""]
