@@ -45,6 +45,8 @@ def check_url(text: str) -> None:
     try:
         url = httpx2.URL(text)
         _ = urlsplit(text).port  # also finds unclosed brackets and impossible ports, which httpx2 accepts
+        if "%" in url.host:
+            raise ValueError("a host with a space or another impossible character, which httpx2 escapes")
     except (httpx2.InvalidURL, ValueError):
         raise UserError("This is not a valid address.", "url") from None
     allowed = ("https", "http") if settings.WEBHOOK_HTTP else ("https",)

@@ -213,6 +213,7 @@ def test_server_that_cannot_be_reached_is_reported(receiver: Receiver) -> None:
 
 BAD = [
     "http://example.org/",
+    "https://exa mple.org/",
     "ftp://example.org/",
     "example.org",
     "https://",
