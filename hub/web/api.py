@@ -144,6 +144,12 @@ class Ownership(StrictSerializer):
     team = serializers.CharField(max_length=64, help_text="Slug of the team, or `shared`.")
 
 
+class UploadParameters(StrictSerializer):
+    """Parameters of the address of an upload."""
+
+    team = serializers.CharField(required=False, allow_blank=True, max_length=64, default="")
+
+
 class StoredVersion(serializers.Serializer[object]):
     """Result of an upload. `new` is false if the same content was stored before."""
 
@@ -200,9 +206,8 @@ class Environments(ListAPIView[Environment]):
         responses={201: StoredVersion, 200: StoredVersion, 400: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        version, new = receive_bundle(
-            file=_uploaded_file(request), user=cast(User, request.user), team=request.query_params.get("team", "")
-        )
+        team = UploadParameters.read_parameters(request)["team"]
+        version, new = receive_bundle(file=_uploaded_file(request), user=cast(User, request.user), team=team)
         body = {
             "environment": str(version),
             "digest": version.digest,

@@ -21,7 +21,20 @@ class StrictSerializer(serializers.Serializer[object]):
     @classmethod
     def read(cls, request: Request) -> Body:
         """Return the validated body of *request*. Raises ValidationError."""
-        serializer = cls(data=request.data)
+        return cls._validated(request.data)
+
+    @classmethod
+    def read_parameters(cls, request: Request) -> Body:
+        """Return the validated parameters of the address of *request*. Raises ValidationError."""
+        given = request.query_params
+        repeated = [name for name in given if len(set(given.getlist(name))) > 1]
+        if repeated:
+            raise ValidationError({name: f"{name} is given several times; give one value." for name in repeated})
+        return cls._validated(given)
+
+    @classmethod
+    def _validated(cls, data: object) -> Body:
+        serializer = cls(data=data)
         serializer.is_valid(raise_exception=True)
         return cast(Body, serializer.validated_data)
 

@@ -158,6 +158,16 @@ def test_only_writes_are_throttled(client: Client, curator: User, monkeypatch: p
     assert client.get(URL).status_code == 200
 
 
+@pytest.mark.parametrize(("query", "path"), [("taem=vision", "taem"), ("team=shared&team=vision", "team")])
+def test_upload_with_wrong_parameters_is_refused(
+    client: Client, curator: User, tmp_path: Path, query: str, path: str
+) -> None:
+    content = zipped(write_bundle(tmp_path / "capitals"))
+    answer = client.post(f"{URL}?{query}", content, content_type="application/zip")
+    assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (400, [path])
+    assert not Environment.objects.exists()
+
+
 def test_openapi_schema_describes_every_url(client: Client, curator: User) -> None:
     schema = yaml_source.parse(client.get("/api/v1/schema/").content.decode()).value
     named = {re.sub(r"{\w+}", "{}", path) for path in schema["paths"]}
