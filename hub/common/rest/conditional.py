@@ -49,7 +49,8 @@ class ConditionalView(APIView):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Check permissions, then `If-Match`. Raises HasChanged."""
         super().initial(request, *args, **kwargs)
-        if "If-Match" not in request.headers or request.method == "OPTIONS":
+        conditional = request.method != "OPTIONS" and request.method in self.allowed_methods
+        if "If-Match" not in request.headers or not conditional:
             return
         if request.method not in SAFE_METHODS:
             # Not FOR UPDATE, which would wait for rows that refer to this one, such as the responses of a run.

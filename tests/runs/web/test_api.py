@@ -340,6 +340,7 @@ def test_run_that_changed_since_it_was_read_is_not_changed(admin_client: Client)
     assert (refused.status_code, refused.json()["code"]) == (412, "changed")
     assert refused.headers["Content-Type"] == "application/problem+json"
     assert admin_client.get(url, headers={"If-Match": old}).json()["status"] == 412
+    assert admin_client.put(url, headers={"If-Match": old}).status_code == 405
     run.refresh_from_db()
     assert (run.name, run.deleted_at) == ("first", None)
     assert rename("third", "*") == rename("fourth", f'"x", W/{admin_client.get(url).headers["ETag"]}') == 200
