@@ -299,6 +299,8 @@ class Cases(ListAPIView[Case]):
 class BundleFile(APIView):
     """The stored .zip."""
 
+    sends_files = True
+
     @extend_schema(
         operation_id="versions_bundle", responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY)}
     )

@@ -69,6 +69,8 @@ class Preferences(ListAPIView[Preference]):
 class PreferencesExport(APIView):
     """Download an export as a .zip with data, dataset card, provenance and ties, linted as on the command line."""
 
+    sends_files = True
+
     @extend_schema(
         parameters=[*FILTERS, OpenApiParameter("format", str, required=True, enum=list(FORMATS))],
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},

@@ -11,7 +11,10 @@ from hub.common.rest.bodies import PROBLEM
 
 
 class ContentNegotiation(DefaultContentNegotiation):
-    """Negotiation that returns JSON to clients that accept only the content type of errors."""
+    """Negotiation that returns JSON to clients that accept only the content type of errors.
+
+    Views that send files have `sends_files`: their files are sent whatever `Accept` says, and JSON is for errors.
+    """
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -23,6 +26,7 @@ class ContentNegotiation(DefaultContentNegotiation):
             return chosen
         except NotAcceptable:
             json = next((item for item in renderers if item.media_type == JSONRenderer.media_type), None)
-            if json is None or PROBLEM not in request.headers.get("Accept", "").lower():
+            sends_files = getattr(request.parser_context["view"], "sends_files", False)
+            if json is None or not (sends_files or PROBLEM in request.headers.get("Accept", "").lower()):
                 raise
             return json, JSONRenderer.media_type

@@ -18,6 +18,8 @@ from runs.web.queries import get_exportable_run
 class RunFailures(APIView):
     """Download failing cases to train on, to read, or as an environment to evaluate again."""
 
+    sends_files = True
+
     @extend_schema(
         operation_id="runs_failures",
         parameters=[
@@ -40,6 +42,8 @@ class RunFailures(APIView):
 
 class EpisodeExport(EpisodeEndpoint):
     """Download your finished episodes with rewards and tokens, as JSON lines or in a format of trainers."""
+
+    sends_files = True
 
     @extend_schema(
         operation_id="episodes_export",
@@ -65,6 +69,8 @@ class EpisodeExport(EpisodeEndpoint):
 
 class RunRollouts(APIView):
     """Download the scored responses of a run in the formats of exported episodes."""
+
+    sends_files = True
 
     @extend_schema(
         operation_id="runs_rollouts",

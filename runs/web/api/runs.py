@@ -306,6 +306,8 @@ class RunRescore(APIView):
 class RunReport(APIView):
     """Return the report of a run: as `manage.py eval --json` writes it, or as a file in another format."""
 
+    sends_files = True
+
     @extend_schema(
         operation_id="runs_report",
         parameters=[OpenApiParameter("format", str, enum=["json", *REPORT_FILES], default="json")],

@@ -179,6 +179,7 @@ def test_openapi_schema_describes_every_url(client: Client, curator: User) -> No
 
 def test_downloaded_bundle_equals_the_stored_archive(client: Client, curator: User, tmp_path: Path) -> None:
     version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
-    answer = client.get(f"{URL}capitals/versions/latest/bundle")
+    answer = client.get(f"{URL}capitals/versions/latest/bundle", headers={"Accept": "application/zip"})
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
     with version.archive.open("rb") as file:
         assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]
