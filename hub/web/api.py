@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from hub.bundles.stored import open_stored_archive
 from hub.common.errors import TooLarge, UserError
-from hub.common.rest.conditional import ConditionalView
+from hub.common.rest.conditional import CONDITIONS, ConditionalView
 from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
@@ -239,7 +239,7 @@ class EnvironmentDetail(ConditionalView):
     write_scope = "curate"
     model = Environment
 
-    @extend_schema(operation_id="environments_read", responses=EnvironmentDetailItem)
+    @extend_schema(operation_id="environments_read", responses={200: EnvironmentDetailItem, **CONDITIONS})
     def get(self, request: Request, slug: str) -> Response:
         return Response(EnvironmentDetailItem(queries.environment_of(request.user, slug)).data)
 

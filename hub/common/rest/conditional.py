@@ -17,6 +17,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common.errors import UserError
+from hub.common.rest.errors import ErrorBody
+
+CONDITIONS = {304: None, 412: ErrorBody}  # answers to a GET request with `If-None-Match` or `If-Match`, for the schema
 
 
 class HasChanged(UserError):

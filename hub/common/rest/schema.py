@@ -52,9 +52,10 @@ def document_errors(
             for status, description in errors.items():
                 described = responses.get(status)
                 if described is None:
-                    responses[status] = {"description": description, "content": _BODY}
-                elif isinstance(described, dict):
+                    responses[status] = {"description": description}
+                elif isinstance(described, dict) and not described.get("description"):
+                    described["description"] = description
+            for status, described in responses.items():
+                if status >= "400" and isinstance(described, dict):
                     described["content"] = _BODY
-                    if not described.get("description"):
-                        described["description"] = description
     return result

@@ -17,7 +17,7 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.errors import TooLarge, UserError
-from hub.common.rest.conditional import ConditionalView
+from hub.common.rest.conditional import CONDITIONS, ConditionalView
 from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
@@ -209,7 +209,7 @@ class RunDetail(ConditionalView):
     write_scope = "run"
     model = Run
 
-    @extend_schema(operation_id="runs_read", responses=RunDetails)
+    @extend_schema(operation_id="runs_read", responses={200: RunDetails, **CONDITIONS})
     def get(self, request: Request, pk: int) -> Answer:
         return Answer(RunDetails(queries.get_visible_run(request.user, pk), context={"user": request.user}).data)
 

@@ -165,6 +165,11 @@ def test_schema_describes_the_errors_of_every_operation(admin: Client) -> None:
     for name, operation in operations:
         missing = {"400", "401", "403", "404", "405", "406", "429", "500", "503"} - set(operation["responses"])
         assert not missing, name
+        for status, described in operation["responses"].items():
+            types = {"application/json", "application/problem+json"}
+            assert status < "400" or set(described["content"]) == types, (name, status)
+    for path in ("/api/v1/runs/{id}/", "/api/v1/environments/{slug}/"):
+        assert {"304", "412"} <= set(schema["paths"][path]["get"]["responses"])
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "null", "501", "1e2"])
