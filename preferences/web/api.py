@@ -32,6 +32,11 @@ FILTERS = [
     OpenApiParameter("reviewer", str, description="A reviewer's user name."),
     OpenApiParameter("since", OpenApiTypes.DATE),
 ]
+# Described here because the serializer has no fields, so that the schema does not recognize a list.
+PAGES = [
+    OpenApiParameter("cursor", str, description="The pagination cursor value."),
+    OpenApiParameter("page_size", int, description="Number of results to return per page."),
+]
 
 
 def _filters(request: Request) -> PreferenceFilters:
@@ -54,7 +59,7 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
         return row
 
 
-@extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
+@extend_schema(parameters=[*FILTERS, *PAGES], responses=OpenApiTypes.OBJECT)
 class Preferences(ListAPIView[Preference]):
     """List the preferences in force, newest first."""
 

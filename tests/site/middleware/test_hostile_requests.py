@@ -168,6 +168,9 @@ def test_schema_describes_the_errors_of_every_operation(admin: Client) -> None:
         for status, described in operation["responses"].items():
             types = {"application/json", "application/problem+json"}
             assert status < "400" or set(described["content"]) == types, (name, status)
+    for path in ("/api/v1/runs/", "/api/v1/preferences/", "/api/v1/webhooks/", "/api/v1/teams/"):
+        parameters = {parameter["name"] for parameter in schema["paths"][path]["get"]["parameters"]}
+        assert {"cursor", "page_size"} <= parameters, path
     for path in ("/api/v1/runs/{id}/", "/api/v1/environments/{slug}/"):
         assert {"304", "412"} <= set(schema["paths"][path]["get"]["responses"])
 
