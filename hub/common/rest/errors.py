@@ -107,6 +107,8 @@ def _flatten(path: str, detail: object) -> Iterator[dict[str, str]]:
         for key, value in detail.items():
             if key == api_settings.NON_FIELD_ERRORS_KEY:  # of the object itself
                 yield from _flatten(path, value)
+            elif isinstance(key, int):
+                yield from _flatten(f"{path}[{key}]", value)
             else:
                 yield from _flatten(f"{path}.{key}" if path else str(key), value)
     elif isinstance(detail, list):

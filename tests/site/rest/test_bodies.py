@@ -43,9 +43,12 @@ def test_unknown_keys_are_errors_and_nothing_is_changed(root: Client) -> None:
 def test_value_of_a_wrong_type_has_the_path_of_its_field(root: Client) -> None:
     body = {"verdict": "A", "issues": ["wrong"]}
     answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
-    assert [error["path"] for error in answer.json()["errors"]] == ["issues.0"]
+    assert [error["path"] for error in answer.json()["errors"]] == ["issues[0]"]
     body = {"verdict": "A", "issues": {}}
     answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
     assert [error["path"] for error in answer.json()["errors"]] == ["issues"]
     answer = root.post("/api/v1/webhooks/", [], content_type="application/json")
     assert [error["path"] for error in answer.json()["errors"]] == [""]
+    body = {"verdict": "A", "issues": [{"side": "A", "category": "other"}, {"category": "other"}]}
+    answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
+    assert [error["path"] for error in answer.json()["errors"]] == ["issues[1].side"]
