@@ -77,14 +77,14 @@ def descendants(pid: int) -> list[int]:
 
 
 def wait_until(condition: Callable[[], bool], each_second: Callable[[], object] | None = None) -> None:
-    """Wait until *condition* returns True because of another process, for at most a minute.
+    """Wait until *condition* returns True because of another process, for at most two minutes.
 
     each_second  called each second until then
     """
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     due = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "the condition is still false after a minute"
+        assert time.monotonic() < deadline, "the condition is still false after two minutes"
         if each_second is not None and time.monotonic() >= due:
             each_second()
             due += 1

@@ -35,10 +35,9 @@ from tests.factories import stored_run
 from tests.hub.playing import calls, episode
 from tests.processes import database_environment, wait_until
 from tests.runs.capitals import config_text, start
-from tests.runs.rollouts.test_long_steps import _answers
 from tests.runs.rollouts.test_turns import Client, say
 from tests.sandbox import containers
-from tests.site.server.web_server import free_port
+from tests.site.server.web_server import answers, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -112,7 +111,7 @@ def site(token: str) -> Iterator[Client]:
         cwd=settings.BASE_DIR,
     )
     try:
-        wait_until(lambda: process.poll() is not None or _answers(f"http://127.0.0.1:{port}/healthz"))
+        wait_until(lambda: process.poll() is not None or answers(f"http://127.0.0.1:{port}/healthz"))
         yield Client(f"http://127.0.0.1:{port}/api/v1/episodes/", {"Authorization": f"Token {token}"})
     finally:
         process.send_signal(signal.SIGINT)

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx2
 import pytest
-import requests
 from django.conf import settings
 from django.contrib.auth.models import User
 
@@ -29,7 +28,7 @@ from runs.web.api import prefer_header
 from sandbox.errors import SandboxUnavailable
 from tests.processes import database_environment, wait_until
 from tests.runs.rollouts.test_turns import Client, begin, say
-from tests.site.server.web_server import free_port
+from tests.site.server.web_server import answers, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 _ASYNC = {"Prefer": "respond-async, wait=0"}
@@ -229,7 +228,7 @@ def test_site_answers_other_requests_during_32_long_steps(token: str, tmp_path: 
     )
     try:
         site = f"http://127.0.0.1:{port}"
-        wait_until(lambda: process.poll() is not None or _answers(f"{site}/healthz"))
+        wait_until(lambda: process.poll() is not None or answers(f"{site}/healthz"))
         http = Client(f"{site}/api/v1/episodes/", {"Authorization": f"Token {token}", **_ASYNC})
         episodes = [begin(http) for _ in range(32)]
         with ThreadPoolExecutor(32) as threads:
@@ -239,7 +238,7 @@ def test_site_answers_other_requests_during_32_long_steps(token: str, tmp_path: 
             # asked to come back later.
             polls = [threads.submit(http.get, f"{episode}/turns/0?wait=30") for episode in episodes]
             wait_until(lambda: any(poll.done() and poll.result().headers["Retry-After"] == "1" for poll in polls))
-            assert _answers(f"{site}/healthz")
+            assert answers(f"{site}/healthz")
             assert not gate.exists()
             gate.touch()
             assert {poll.result().status_code for poll in polls} <= {200, 202}
@@ -249,13 +248,6 @@ def test_site_answers_other_requests_during_32_long_steps(token: str, tmp_path: 
         process.send_signal(signal.SIGINT)  # at once, without waiting for open connections
         process.wait(60)
     assert EpisodeSession.objects.filter(revision=1, reward=1.0).count() == 32
-
-
-def _answers(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=20).status_code == 200
-    except requests.ConnectionError:
-        return False
 
 
 def test_client_follows_202_until_the_step_has_ended(

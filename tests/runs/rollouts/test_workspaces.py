@@ -1,7 +1,6 @@
 """Workspaces over REST and on workers: the life of their boxes, and processes that are killed."""
 
 import json
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -40,6 +39,7 @@ from tests.runs.capitals import config_text, load, start
 from tests.runs.workspaces import import_workspace
 from tests.sandbox import containers
 from tests.services import empty_redis_url
+from tests.site.server.web_server import answers, free_port
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -170,20 +170,15 @@ class _LimitAtSecondCall:
 
 @contextmanager
 def server() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = start_command("runserver", "--noreload", f"127.0.0.1:{port}", extra={"LLMEVAL_DEBUG": "0"})
 
-    def answers() -> bool:
+    def is_ready() -> bool:
         assert process.poll() is None, process.communicate()
-        try:
-            return requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).ok
-        except requests.ConnectionError:
-            return False
+        return answers(f"http://127.0.0.1:{port}/healthz")
 
     try:
-        wait_until(answers)
+        wait_until(is_ready)
         yield process, f"http://127.0.0.1:{port}/api/v1/episodes/"
     finally:
         process.kill()

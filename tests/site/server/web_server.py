@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import requests
+
 from llmeval_site.management.commands.serve import _commands
 
 
@@ -16,6 +18,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    """Return whether a server answers at *url*. One that still starts accepts connections, and may let them wait."""
+    try:
+        return requests.get(url, timeout=20).ok
+    except (requests.ConnectionError, requests.Timeout):
+        return False
 
 
 def environment_of(folder: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
