@@ -19,8 +19,7 @@ from rich.console import Console
 
 from hub.common.errors import UserError
 from hub.common.output.foreign_text import clean
-from hub.management.database_errors import describe_database_error
-from hub.management.invocation import command
+from hub.management.database_errors import describe_database_error, describe_unprepared
 from sandbox.errors import SandboxUnavailable
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -139,10 +138,7 @@ class Command(BaseCommand):
         try:
             call_command("migrate", check_unapplied=True, verbosity=0, stdout=io.StringIO())
         except SystemExit:
-            raise self.exit_with(
-                UNAVAILABLE,
-                f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}",
-            ) from None
+            raise self.exit_with(UNAVAILABLE, describe_unprepared()) from None
 
     def print_json(self, document: object) -> None:
         """Print the JSON document; does nothing without --json or if one was printed."""

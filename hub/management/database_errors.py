@@ -8,10 +8,15 @@ _UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedCo
 _UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
 
 
+def describe_unprepared() -> str:
+    """Return that the database has to be prepared, and how."""
+    return f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}"
+
+
 def describe_database_error(error: DatabaseError) -> str | None:
     """Return what is wrong with the database and what to do, or None if *error* has another cause."""
     if any(text in f"{type(error.__cause__).__name__} {error}" for text in _UNPREPARED):
-        return f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}"
+        return describe_unprepared()
     if any(text in str(error) for text in _UNREACHABLE):
         return f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}."
     return None
