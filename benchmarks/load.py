@@ -1,7 +1,7 @@
 """Reviewers, API clients and live pages at the same time, while a large run is executed; on PostgreSQL and Redis.
 
     .venv/bin/python benchmarks/load.py [--seconds 300] [--reviewers 50] [--clients 200] [--watchers 20]
-        [--postgres URL] [--run 60000]
+        [--postgres URL] [--run 60000] [--nice 0]
 
 First one user of each kind for 15 seconds, with nothing else; then all of them, while a worker executes a run of text
 cases against a local endpoint that answers after half a second:
@@ -10,7 +10,7 @@ cases against a local endpoint that answers after half a second:
   watchers   have the page of the run in progress open, which asks for its progress every two to ten seconds
 Prints requests, errors, p50 and p95 in milliseconds for each kind, the ratio of p95 under load to p95 before, and how
 many cores the web server, all of PostgreSQL, the worker and the simulated users took. With `--reviewers 1 --clients 1
---watchers 100` that is the cost of 100 watchers.
+--watchers 100` that is the cost of 100 watchers. With `--nice 10` the worker gets less of the processor than the site.
 
 The web server is gunicorn with the product's settings; the users are simulated by this process, on the same machine.
 Needs redis-server, and a PostgreSQL server where a database may be created.
@@ -48,13 +48,14 @@ def main() -> None:
     parser.add_argument(
         "--run", type=int, default=60_000, help="cases of the run in progress; it has to last longer than the load"
     )
+    parser.add_argument("--nice", type=int, default=0, help="niceness of the worker: 10 lets the site go first")
     parser.add_argument("--postgres", default="postgres://postgres@127.0.0.1:5432/postgres")
     options = parser.parse_args()
     with Installation.start(options.postgres) as installation:
         keys = _fill(installation, options)
         with (
             _web(installation) as web,
-            installation.workers(1) as workers,
+            installation.workers(1, niceness=options.nice) as workers,
             _run_in_progress(installation, options) as run,
         ):
             users = Users(web.address, keys, run)

@@ -96,9 +96,13 @@ class Installation:
         return done.stdout
 
     @contextmanager
-    def workers(self, number: int) -> Iterator[list[int]]:
-        """Start workers with one process each, and yield their process ids once all have connected to the broker."""
-        command = [*PYTHON, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", "prefork", "--concurrency", "1"]
+    def workers(self, number: int, *, niceness: int = 0) -> Iterator[list[int]]:
+        """Start workers with one process each, and yield their process ids once all have connected to the broker.
+
+        niceness: of their processes, as for the command `nice`.
+        """
+        command = ["nice", "-n", str(niceness), *PYTHON, "-m", "celery", "-A", "llmeval_site", "worker"]
+        command += ["--pool", "prefork", "--concurrency", "1"]
         processes = [
             subprocess.Popen(
                 [*command, "--beat", "--schedule", str(self.folder / f"beat-{i}"), "--hostname", f"w{i}@%h"]
