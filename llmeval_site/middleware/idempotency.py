@@ -95,9 +95,11 @@ def _create_record(request: HttpRequest, user: User, key: str) -> IdempotencyRec
     except IntegrityError:
         record = IdempotencyRecord.objects.filter(user=user, key=key).first()
     if record is None or record.status is None:
-        return rest_error(
+        response = rest_error(
             request, 409, "The first request with this Idempotency-Key is still being processed. Try again shortly."
         )
+        response.headers["Retry-After"] = "1"
+        return response
     if record.request_digest != digest:
         return rest_error(
             request, 422, "This Idempotency-Key was used for another request. Generate a new key for each request."

@@ -95,7 +95,9 @@ def test_request_that_takes_so_long_that_its_record_is_deleted_gets_its_response
 
 def test_repeated_request_gets_409_while_the_first_is_processed(client: Client, runner: User) -> None:
     waiting = IdempotencyRecord.objects.create(user=runner, key="k1", request_digest="0" * 64)
-    assert start(client, "k1").status_code == 409
+    answer = start(client, "k1")
+    assert answer.status_code == 409
+    assert answer.headers["Retry-After"] == "1"
     IdempotencyRecord.objects.filter(pk=waiting.pk).update(
         created_at=timezone.now() - ABANDONED_AFTER - timedelta(seconds=1)
     )
