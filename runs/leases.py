@@ -22,14 +22,17 @@ RENEW_EVERY_S = 1.5  # also how soon a cancelled run stops
 
 
 class RunBusy(Conflict):
-    """Another process is executing the run."""
+    """Another process, *holder*, is executing the run."""
+
+    def __init__(self, run: Run, holder: str) -> None:
+        super().__init__(f"Run {run.pk} is being executed by {holder}. Wait until it ends, or cancel it first.")
 
 
 def take_lease(*, run: Run, owner: str) -> None:
     """Take the lease of *run*. Raises RunBusy if another process holds it."""
     if not leases.take(run, owner, LEASE):
         holder = Run.objects.values_list("lease_owner", flat=True).get(pk=run.pk)
-        raise RunBusy(f"Run {run.pk} is being executed by {holder}. Wait until it ends, or cancel it first.")
+        raise RunBusy(run, holder)
 
 
 def renew_lease(*, run_id: int, owner: str) -> bool:

@@ -125,7 +125,7 @@ def _check_lease(run: Run, owner: str) -> None:
         if not rows.filter(lease_owner=owner).exists():
             raise LeaseLost(f"run {run.pk} was taken over by another process.")
     elif not rows.filter(leases.free()).exists():
-        raise RunBusy(f"Run {run.pk} is being executed by {rows.values_list('lease_owner', flat=True).get()}.")
+        raise RunBusy(run, rows.values_list("lease_owner", flat=True).get())
 
 
 def _log(run: Run, event: str, before: Run.Status, to: Run.Status, owner: str) -> None:

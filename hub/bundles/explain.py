@@ -1,11 +1,11 @@
 """Pydantic's validation errors of environment.yaml as problems with a remedy. No side effects."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from hub.common import wording
 from hub.common.documents.validation import describe_error, format_value
 from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
 
@@ -57,5 +57,5 @@ def _known(key: str, parent: str) -> str:
     if model is None:
         return ""
     names = [field.alias or name for name, field in model.model_fields.items()]
-    near = get_close_matches(key, names, n=1)
-    return f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(names)}."
+    similar = wording.find_similar(key, names)
+    return f"Did you mean `{similar}`?" if similar else f"Known keys: {', '.join(names)}."

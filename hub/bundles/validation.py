@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import README, Bundle, open_bundle
 from hub.bundles.reference_answers import RecordedCalls, ReferenceAnswers
+from hub.common import wording
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.row_types import unstorable_text
@@ -143,8 +143,8 @@ def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
     ]
     for key, path in named:
         if isinstance(path, str) and path not in bundle.files:
-            near = get_close_matches(path, bundle.files, n=1)
-            remedy = f"Did you mean {near[0]!r}?" if near else "Add the file, or remove the key."
+            similar = wording.find_similar(path, list(bundle.files))
+            remedy = f"Did you mean {similar!r}?" if similar else "Add the file, or remove the key."
             yield bundle.problem(key, f"the bundle has no file {path!r}", remedy)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -210,8 +209,9 @@ class Replay(Provider[ReplayOptions]):
         try:
             open_recording(path)
         except FileNotFoundError:
-            near = get_close_matches(path.stem, [p.stem for p in path.parent.glob("*.jsonl")], n=1)
-            advice = f"; did you mean {str(Path(options.responses).with_name(near[0] + '.jsonl'))!r}?" if near else ""
+            similar = wording.find_similar(path.stem, [p.stem for p in path.parent.glob("*.jsonl")])
+            meant = str(Path(options.responses).with_name(f"{similar}.jsonl"))
+            advice = f"; did you mean {meant!r}?" if similar else ""
             yield Problem(f"there is no file {str(path)!r}{advice}", "responses")
         except IsADirectoryError:
             yield Problem(f"{str(path)!r} is a folder; give the path of a .jsonl file in it", "responses")

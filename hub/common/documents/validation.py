@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from hub.common.wording import unknown_key
+from hub.common.wording import find_similar, unknown_key
 
 _MAX_SHOWN = 60  # characters of the value that was found
 _SUBJECT = re.compile(r"^(?:Input|List|String|Dictionary|Tuple|Set) should ")
@@ -53,8 +52,8 @@ def describe_error(error: ErrorDetails, model: type[BaseModel] | None = None) ->
         text += "; put it in quotes"
     if kind == "literal_error" and isinstance(given, str):
         allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        near = get_close_matches(given, allowed, n=1)
-        text += f"; did you mean {near[0]!r}?" if near else ""
+        similar = find_similar(given, allowed)
+        text += f"; did you mean {similar!r}?" if similar else ""
     return f"{text} (found {format_value(given)})"
 
 

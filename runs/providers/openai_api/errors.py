@@ -4,6 +4,7 @@ Everybody who can see the run reads these messages, so they contain neither the 
 for the model, nor the name of the variable with its key.
 """
 
+import errno
 import json
 import os
 import re
@@ -90,7 +91,9 @@ def connection_error(error: openai.APIConnectionError, name: str, options: OpenA
     cause = error.__cause__ or error
     reason = " ".join((_system_error(cause) or without_endpoint(str(cause), name, options)).split())
     failed = "could not be reached" if _system_error(cause) else "gave no complete HTTP response"
-    return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.")
+    refused = reason == os.strerror(errno.ECONNREFUSED)
+    remedy = " Check `base_url`, and that the endpoint is running." if refused else ""
+    return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.{remedy}")
 
 
 def _system_error(cause: BaseException) -> str:

@@ -217,7 +217,7 @@ def test_resuming_a_run_of_another_process_exits_2_and_changes_nothing(folder: P
     process = start_eval(folder, "--resume", str(run.pk), "--json")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "is being executed by elsewhere:1:a" in json.loads(output)["message"]
+    assert "is being executed by elsewhere:1:a. Wait until it ends, or cancel it" in json.loads(output)["message"]
     run.refresh_from_db()
     assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
 

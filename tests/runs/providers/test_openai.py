@@ -599,7 +599,8 @@ async def test_refused_connection_is_a_transport_error() -> None:
     with pytest.raises(ModelError) as caught:
         await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
     await provider.aclose()
-    assert caught.value.kind == "transport" and "Connection refused" in str(caught.value)
+    assert caught.value.kind == "transport"
+    assert str(caught.value).endswith("Connection refused. Check `base_url`, and that the endpoint is running.")
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500])
