@@ -78,7 +78,8 @@ class Command(BaseCommand):
     """Base class of commands with documented exit codes.
 
     0 done; 1 done, but with failures to look at; 2 the input is wrong and nothing was written; 3 a service or the
-    sandbox is missing; 130 interrupted. With --json, stdout has exactly one document, however the command ends.
+    sandbox is missing; 130 interrupted. With --json, stdout has exactly one document, however the command ends, once
+    its arguments are parsed.
     """
 
     # Path of a UserError -> the option of this command that corrects it.
