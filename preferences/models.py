@@ -268,7 +268,7 @@ class Issue(models.Model):
     kept_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="kept")
 
     class Meta:
-        ordering = ["response", "message", "start", "id"]
+        ordering = ["response_id", "message", "start", "id"]  # by the column: "response" would join its table
 
     def __str__(self) -> str:
         return f"{self.category}: {self.quote[:40]}"

@@ -115,7 +115,7 @@ class Score(models.Model):
     execution = LargeJSONField(null=True, help_text="The sandbox's outcome, where code ran.")
 
     class Meta:
-        ordering = ["response", "position"]
+        ordering = ["response_id", "position"]  # by the column: "response" would join its table
         constraints = [models.UniqueConstraint(fields=["response", "rule"], name="one_score_per_rule")]
 
     def __str__(self) -> str:

@@ -138,7 +138,7 @@ class RunEnvironment(models.Model):
     case_count = models.PositiveIntegerField()
 
     class Meta:
-        ordering = ["run", "position"]
+        ordering = ["run_id", "position"]  # by the column: "run" would join its table
         constraints = [models.UniqueConstraint(fields=["run", "version"], name="version_once_per_run")]
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ class RunModel(models.Model):
     )
 
     class Meta:
-        ordering = ["run", "role", "position"]
+        ordering = ["run_id", "role", "position"]
         constraints = [models.UniqueConstraint(fields=["run", "role", "label"], name="label_once_per_role")]
 
     def __str__(self) -> str:

@@ -143,10 +143,10 @@ class RunContents:
 def get_run_contents(runs: list[Run]) -> dict[int, RunContents]:
     """Return the environments and models of each run, by run id."""
     contents = {run.pk: RunContents() for run in runs}
-    environments = RunEnvironment.objects.filter(run__in=runs).order_by("run", "position")
+    environments = RunEnvironment.objects.filter(run__in=runs).order_by("run_id", "position")
     for pk, slug in environments.values_list("run_id", "version__environment__slug"):
         contents[pk].environments.append(slug)
-    models = RunModel.objects.filter(run__in=runs, role="").order_by("run", "position")
+    models = RunModel.objects.filter(run__in=runs, role="").order_by("run_id", "position")
     for pk, label in models.values_list("run_id", "label"):
         contents[pk].models.append(label)
     for pk in RunModel.objects.filter(run__in=runs, spec__price__isnull=False).values_list("run_id", flat=True):
