@@ -1,5 +1,6 @@
 """Pages of the review queue: the next pair, one pair, and the actions of its reviewer."""
 
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -232,6 +233,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
             return _render_assignment_lost(request, str(error))
     if stored is not None:
         return _respond_with_next_pair(request)
+    with suppress(assignments.AssignmentLost):  # the form is shown again, so a reload must not lose what it contains
+        assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
     assignment.pair = visible_pair(request.user, pk)
     return _render_pair(request, assignment, form, _htmx_status(request, 200 if form.is_valid() else 422))

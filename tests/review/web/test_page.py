@@ -260,3 +260,23 @@ def test_issues_of_the_suggestion_cannot_be_changed_after_the_decision(ann: Clie
     assert "Too short." in page
     assert 'name="kept"' not in page
     assert "Untick" not in page
+
+
+def test_reload_keeps_what_was_entered_with_a_first_verdict(ann: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.1 if what == "hidden" else 0.99)
+    (pair,) = waiting_pairs(1)
+    suggest(pair)
+    ann.post(f"/review/{pair.pk}/take/")
+    entered = {"verdict": "b", "critique": "First thought.", "blind": "on"}
+    assert "not decided yet" in ann.post(f"/review/{pair.pk}/decision/", entered).content.decode()
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert "First thought.</textarea>" in page
+    assert 'value="b" data-key="b" checked' in page
+
+
+def test_reload_keeps_what_was_entered_in_a_rejected_form(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    ann.post(f"/review/{pair.pk}/take/")
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "It is shorter."})
+    assert "contradicts the tests" in answer.content.decode()
+    assert "It is shorter.</textarea>" in ann.get(f"/review/{pair.pk}/").content.decode()
