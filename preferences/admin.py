@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -32,11 +33,25 @@ class ForCurators(admin.ModelAdmin):
         return False
 
 
+class NamedRows(forms.BaseModelFormSet):
+    """Rows of the list of categories. Their fields have names for screen readers, because the list has no labels."""
+
+    def add_fields(self, form: "forms.ModelForm[IssueCategory]", index: int | None) -> None:
+        for field in form.fields.values():
+            field.widget.attrs["aria-label"] = f"{field.label}: {form.instance.title}"
+        super().add_fields(form, index)
+
+
 @admin.register(IssueCategory)
 class IssueCategoryAdmin(ForCurators):
     list_display = ["title", "slug", "active", "position"]
     list_editable = ["active", "position"]
     fields = ["title", "slug", "description", "active", "position"]
+
+    def get_changelist_formset(
+        self, request: HttpRequest, **kwargs: object
+    ) -> "type[forms.BaseModelFormSet[IssueCategory, forms.ModelForm[IssueCategory]]]":
+        return super().get_changelist_formset(request, formset=NamedRows, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: IssueCategory | None = None) -> list[str]:
         return ["slug"] if obj else []  # exports and prompts of judges contain the slug

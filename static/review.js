@@ -199,11 +199,24 @@
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
   window.addEventListener("pageshow", (event) => { if (event.persisted) sessionStorage.removeItem("unsaved"); });
-  document.addEventListener("submit", (event) => { // a search leaves the page, and the draft is saved as for a link
-    if (event.target.method !== "post") return;
-    clearTimeout(timer);
-    timer = 0;
-    if (event.target !== form()) unsaved = false; // skipped, reopened another pair, or signed out
+  let leaving = false; // a form waits until the draft is saved
+  document.addEventListener("submit", async (event) => { // a search leaves the page, and the draft is saved as for a link
+    const { target, submitter } = event;
+    if (target.method !== "post") return;
+    if (target === form()) {
+      clearTimeout(timer);
+      timer = 0;
+    } else if (timer || leaving) { // skipping and undoing keep the draft, so its last words are saved first
+      event.preventDefault();
+      if (leaving) return;
+      leaving = true;
+      await save();
+      leaving = false;
+      target.requestSubmit(submitter);
+    } else unsaved = false; // skipped, reopened another pair, or signed out
+  });
+  document.addEventListener("htmx:afterRequest", (event) => { // a decision that failed is still to be saved as a draft
+    if (!event.detail.successful && form() && event.detail.elt === form()) saveSoon();
   });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks
@@ -255,9 +268,11 @@
 
   // ---- keys
 
-  const press = (key) => {
+  // A key that is held down repeats: it would act on the next pairs as well, before anybody has seen them.
+  const press = (key, repeated) => {
     const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (!target || target.hidden) return false;
+    if (repeated) return true;
     if (target.tagName === "TEXTAREA") {
       target.focus();
       target.setSelectionRange(target.value.length, target.value.length); // browsers begin before the text of a draft
@@ -268,7 +283,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form() && !document.querySelector("dialog[open]")) {
       event.preventDefault();
-      form().querySelector("[data-decide]").click();
+      if (!event.repeat) form().querySelector("[data-decide]").click();
       return;
     }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -276,7 +291,7 @@
     const acts = event.target.closest && event.target.closest("a, button, summary, input:not([name=verdict]), select, textarea, [contenteditable]");
     if (event.key === "Enter" && form() && !acts && !document.querySelector("dialog[open]")) {
       event.preventDefault();
-      form().querySelector("[data-decide]").click();
+      if (!event.repeat) form().querySelector("[data-decide]").click();
       return;
     }
     if (event.key === "Escape" && event.target.id === "critique") event.target.blur();
@@ -284,7 +299,10 @@
     if (event.key === "]" || event.key === "[") {
       jump(event.key === "]" ? 1 : -1);
       event.preventDefault();
-    } else if (event.key.length === 1 && press(event.key)) event.preventDefault();
+    } else if (event.key.length === 1 && press(event.key, event.repeat)) event.preventDefault();
+  });
+  document.addEventListener("click", (event) => { // the second click of a double click would, too
+    if (event.detail > 1 && event.target.closest("main button")?.type === "submit") event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-link-scroll]")) return;

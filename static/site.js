@@ -162,6 +162,29 @@
     }
   });
 
+  // ---- requests of htmx that failed: htmx itself reports them only on the console
+
+  const report = (text) => {
+    document.getElementById("problem")?.remove();
+    if (!text) return;
+    const note = Object.assign(document.createElement("p"), { id: "problem", className: "note bad", textContent: text });
+    note.setAttribute("role", "alert");
+    document.getElementById("main").prepend(note);
+    note.scrollIntoView({ block: "nearest" });
+  };
+  const reasonOf = (xhr) => { // pages of a proxy have none
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    return page.querySelector("[data-reason]")?.textContent.trim();
+  };
+  document.addEventListener("htmx:sendError", () => {
+    report("The server did not answer. Check your connection and try again.");
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    const { xhr } = event.detail;
+    report(`The server responded with an error (status ${xhr.status}). ${reasonOf(xhr) ?? "Try again later."}`);
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.shouldSwap) report(""); });
+
   // ---- texts of models: buttons that copy code, and the choice between rendered and source, kept in a cookie
 
   const prepareTexts = () => {

@@ -1,5 +1,6 @@
 """Pages of the review queue: the next pair, one pair, and the actions of its reviewer."""
 
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -76,14 +77,21 @@ def _render_pair(
     return render(request, "review/pair.html", context, status=status)
 
 
+def _render_not_stored(request: HttpRequest, title: str, why: str) -> HttpResponse:
+    """Report that a decision was not stored, and show the texts that were entered so that they can be copied."""
+    context = {"title": title, "why": why, "typed": _posted_texts(request), "run": _run_filter(request)}
+    return render(request, "review/not_stored.html", context, status=_htmx_status(request, 409))
+
+
 def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
-    """Report that the assignment was lost, and show the texts that were entered so that they can be copied."""
+    return _render_not_stored(request, "This pair is not assigned to you", why)
+
+
+def _posted_texts(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the label and the text of each free text that was posted and is not blank."""
     labels = {field.name: f"Your {field.verbose_name}" for field in decision_fields()}
     labels["defect"] = "What is wrong with the tests"
-    typed = [(label, text) for name, label in labels.items() if (text := _posted_text(request, name).strip())]
-    return render(
-        request, "review/assignment_lost.html", {"why": why, "typed": typed}, status=_htmx_status(request, 409)
-    )
+    return [(label, text) for name, label in labels.items() if (text := _posted_text(request, name).strip())]
 
 
 def _htmx_status(request: HttpRequest, status: int) -> int:
@@ -216,6 +224,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         except InvalidDecision as error:
             form.add_error(error.path if error.path in form.fields else None, str(error))
         except AlreadyDecided as error:
+            if _posted_texts(request):
+                return _render_not_stored(request, "You had already decided this pair", str(error))
             messages.warning(request, str(error))
             return _respond_with_next_pair(request)
         except assignments.AssignmentLost as error:
@@ -223,6 +233,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
             return _render_assignment_lost(request, str(error))
     if stored is not None:
         return _respond_with_next_pair(request)
+    with suppress(assignments.AssignmentLost):  # the form is shown again, so a reload must not lose what it contains
+        assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
     assignment.pair = visible_pair(request.user, pk)
     return _render_pair(request, assignment, form, _htmx_status(request, 200 if form.is_valid() else 422))

@@ -412,3 +412,85 @@ def test_text_in_tool_call_is_marked(sign_in: SignIn) -> None:
     expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     issue = Issue.objects.get()
     assert (issue.message, issue.call, issue.quote) == (1, 0, '"order": 7')
+
+
+@pytest.mark.parametrize("key", ["y", "s"])
+def test_key_that_is_held_down_acts_on_one_pair(sign_in: SignIn, key: str) -> None:
+    for pair in waiting_pairs(4):
+        suggest(pair)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    for _ in range(20):
+        page.keyboard.down(key)
+        page.wait_for_timeout(50)
+    page.keyboard.up(key)
+    expect(page.locator("#decision")).to_be_visible()
+    assert Assignment.objects.exclude(state="open").count() == 1
+
+
+def test_second_click_of_a_double_click_does_not_decide_the_next_pair(sign_in: SignIn) -> None:
+    for pair in waiting_pairs(4):
+        suggest(pair)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    first = page.url
+    accept = page.get_by_role("button", name="Accept")
+    accept.click()
+    page.wait_for_url(lambda url: url != first)
+    accept.click(click_count=2, no_wait_after=True)  # its first click decides the second pair
+    page.wait_for_timeout(300)
+    box = accept.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)
+    page.wait_for_timeout(300)
+    assert Preference.objects.filter(source="human").count() == 2
+
+
+@pytest.mark.parametrize("button", ["Undo last", "Skip"])
+def test_last_words_before_skip_or_undo_are_kept_as_draft(sign_in: SignIn, button: str) -> None:
+    waiting_pairs(2)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-announce]")).to_contain_text("1 decided by you")
+    with page.expect_navigation():
+        page.evaluate(
+            """(name) => {
+                const critique = document.getElementById("critique");
+                critique.value = "Too long.";
+                critique.dispatchEvent(new Event("input", { bubbles: true }));
+                [...document.querySelectorAll("button")].find((button) => button.textContent.startsWith(name)).click();
+            }""",
+            button,
+        )
+    assert Assignment.objects.get(preference=None).draft["critique"] == "Too long."
+
+
+def test_decision_that_fails_is_reported_and_can_be_sent_again(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.get_by_label("Critique").fill("Neither says why.")
+    page.get_by_label("Both bad").check()
+    page.context.set_offline(True)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The server did not answer.")
+    page.context.set_offline(False)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert Preference.objects.get().critique == "Neither says why."
+
+
+def test_decision_on_a_deleted_run_is_reported(sign_in: SignIn) -> None:
+    (pair,) = waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    pair.run.delete()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("status 404")
+    expect(page.get_by_role("alert")).to_contain_text("There is no pair")

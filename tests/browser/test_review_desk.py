@@ -277,3 +277,22 @@ def test_everything_on_the_page_is_reached_with_the_tab_key(sign_in: SignIn) -> 
     parts = ["side side-a", "side side-b", "#critique", "Source", "Word differ", "Link scroll", "Task", "Suggested"]
     for part in [*parts, "Scoring res", "Decide", "Skip", "Marks", "Undo"]:
         assert part in text, part
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_critique_does_not_cover_or_move_the_verdicts_while_it_is_written(sign_in: SignIn, width: int) -> None:
+    waiting_pairs(2)
+    page = sign_in(reviewer(), viewport={"width": width, "height": 844})
+    page.goto("/review/")
+    buttons = page.locator(".verdicts label, .decide-row button:visible")
+    before = [button.bounding_box() for button in buttons.all()]
+    page.get_by_label("Critique").click()
+    page.keyboard.type("Several words. " * 20)
+    field = page.get_by_label("Critique").bounding_box()
+    assert field is not None
+    assert field["width"] > 300
+    assert [button.bounding_box() for button in buttons.all()] == before
+    page.locator(".verdicts label", has_text="B is better").click(timeout=3000)
+    page.get_by_label("Critique").click()
+    page.get_by_role("button", name="Decide").click(timeout=3000)
+    expect(page.locator("[data-announce]")).to_contain_text("1 decided by you")

@@ -39,6 +39,18 @@ def test_inactive_category_is_not_offered_and_keeps_slug(curator: Client) -> Non
     assert category not in categories()
 
 
+def test_fields_in_the_list_of_categories_are_named_and_saved(curator: Client) -> None:
+    IssueCategory.objects.all().delete()
+    category = IssueCategory.objects.create(slug="style", title="Style", position=1)
+    page = curator.get(CATEGORIES).content.decode()
+    assert 'aria-label="Active: Style"' in page
+    assert 'aria-label="Position: Style"' in page
+    rows = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "form-0-id": category.pk, "form-0-position": 7}
+    assert save(curator, CATEGORIES, **rows, _save="Save") == 302
+    category.refresh_from_db()
+    assert (category.active, category.position) == (False, 7)
+
+
 def test_admin_forbids_deleting_and_changing_preferences(curator: Client) -> None:
     preference = record(*responses("one", "two"))
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})[0]

@@ -221,3 +221,62 @@ def test_pair_with_200_kilobyte_response_is_shown(ann: Client) -> None:
     text = "def f():\n" + "    x = 'some words'  # and a remark\n" * 5600
     (pair,) = waiting_pairs(1, texts=(text, "two"))
     assert ann.get(f"/review/{pair.pk}/").status_code == 200
+
+
+def test_texts_of_a_decision_that_was_already_made_are_shown_to_be_copied(ann: Client) -> None:
+    (pair, _) = waiting_pairs(2)
+    address = f"/review/{pair.pk}/decision/"
+    ann.post(f"/review/{pair.pk}/take/")
+    ann.post(address, {"verdict": "a"})
+    answer = ann.post(address, {"verdict": "b", "critique": "From another tab.", "run": str(pair.run_id)})
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert f"You had already decided pair {pair.pk}" in page
+    assert "From another tab.</textarea>" in page
+    assert f'href="/review/?run={pair.run_id}"' in page  # the queue stays limited to the run
+    assert Preference.objects.get().verdict == "first"
+
+
+def test_undo_after_the_last_pair_keeps_the_run_that_limits_the_queue(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.post(f"/review/{pair.pk}/take/")
+    empty = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a", "run": str(pair.run_id)}, follow=True)
+    assert f'name="run" value="{pair.run_id}"' in empty.content.decode()
+
+
+def test_issues_of_the_suggestion_cannot_be_changed_after_the_decision(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    issue = NewIssue(
+        response=pair.first,
+        category=IssueCategory.objects.get(slug="style"),
+        note="Too short.",
+        span=find_quote(pair.first.messages, "one"),
+    )
+    suggest(pair, issues=[issue])
+    ann.post(f"/review/{pair.pk}/take/")
+    assert 'name="kept"' in ann.get(f"/review/{pair.pk}/").content.decode()
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a"})
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert "Too short." in page
+    assert 'name="kept"' not in page
+    assert "Untick" not in page
+
+
+def test_reload_keeps_what_was_entered_with_a_first_verdict(ann: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.1 if what == "hidden" else 0.99)
+    (pair,) = waiting_pairs(1)
+    suggest(pair)
+    ann.post(f"/review/{pair.pk}/take/")
+    entered = {"verdict": "b", "critique": "First thought.", "blind": "on"}
+    assert "not decided yet" in ann.post(f"/review/{pair.pk}/decision/", entered).content.decode()
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert "First thought.</textarea>" in page
+    assert 'value="b" data-key="b" checked' in page
+
+
+def test_reload_keeps_what_was_entered_in_a_rejected_form(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    ann.post(f"/review/{pair.pk}/take/")
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "It is shorter."})
+    assert "contradicts the tests" in answer.content.decode()
+    assert "It is shorter.</textarea>" in ann.get(f"/review/{pair.pk}/").content.decode()
