@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_gates_without_recordings_are_not_run(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     _, found = run(judged(tmp_path, None))
     assert [found[name]["status"] for name in ("gold", "wrong", "empty")] == ["not_run"] * 3
-    assert "no recording of rubric" in found["gold"]["note"]
+    assert re.search(r"no recording of rubric for case '\w+', rule 'taste'\.", found["gold"]["note"])
     assert found["repeat"]["note"] == "No answer could be scored."
 
 
