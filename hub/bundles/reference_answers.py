@@ -237,7 +237,8 @@ class RecordedCalls:
             content = self.rows.get(_recording_key({**call, **owner}))
             if content is not None:
                 return Reply(message={"role": "assistant", "content": content})
-        raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")
+        place = f"case {key.case!r}, " + (f"rule {key.rule!r}" if key.rule else f"turn {key.turn}")
+        raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for {place}.")
 
 
 def _recording_key(row: Mapping[str, JSON]) -> tuple[object, ...]:

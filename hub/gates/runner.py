@@ -294,3 +294,8 @@ def _add_notes(
         gates["wrong"].note = "The bundle has no wrong answers; name them by `wrong`."
     if checked < total:
         gates["renders"].note = f"{checked:,} of {total:,} cases, evenly spread."
+    renders = gates["renders"]
+    reason = "No answer could be scored." if renders.failed < renders.checked else "No case renders."
+    for gate in gates.values():
+        if gate.status == "not_run" and not gate.note:
+            gate.note = reason

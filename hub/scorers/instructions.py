@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hub import extraction
+from hub.common.documents.validation import describe_error
 from hub.harnesses.base import Services
 from hub.protocols.messages import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
@@ -70,7 +71,7 @@ def _constraint(name: str, arguments: dict[str, object], *, as_in_ifeval: bool) 
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([name, *(str(part) for part in first["loc"])])
-        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ValueError(f"{place}: {describe_error(first, kind)}") from None
 
 
 class Instructions(Scorer[InstructionsOptions]):

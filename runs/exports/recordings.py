@@ -9,6 +9,7 @@ from pathlib import Path
 from hub.common.digests import digest
 from hub.common.output.files import Outputs
 from hub.environments.compiled import CompiledEnvironment
+from hub.harnesses.steps.user_turns import UserOptions
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import count_prompt_messages
@@ -124,7 +125,7 @@ def _user_rows(response: Response, environment: CompiledEnvironment, role: str) 
     """Yield the simulated user's messages of the transcript, and the word with which it ended the conversation."""
     options = environment.harness_options(CaseData.from_json(response.case.data))
     user = getattr(options, "user", None)
-    if user is None or user.scripted or user.role != role:
+    if not isinstance(user, UserOptions) or user.role != role:  # in a workspace, `user` is the number of an account
         return
     start = count_prompt_messages(response.messages)
     if not getattr(options, "prompt", "") and start:

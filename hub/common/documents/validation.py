@@ -48,6 +48,8 @@ def describe_error(error: ErrorDetails, model: type[BaseModel] | None = None) ->
     text = _SUBJECT.sub("must ", error["msg"])
     if _MAPPING.search(text):
         text = f"must be a mapping{_expected_keys(model, path) if model else ' such as `key: value`'}"
+    if kind == "tuple_type":
+        text = "must be a list"
     if kind == "string_type" and isinstance(given, int | float):
         text += "; put it in quotes"
     if kind == "literal_error" and isinstance(given, str):

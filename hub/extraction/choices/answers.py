@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, ChoiceReader
-from hub.extraction.choices.options import SHORT_TEXT
+from hub.extraction.choices.options import SHORT_TEXT, flatten
 from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.statements import final_answer
@@ -19,10 +19,10 @@ _MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str | None:
     """Return the label that *text* chooses, or None if it chooses none or more than one.
 
-    The first of these that applies decides: a text that consists of a label; the text after the last correction
-    ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose B"; the
-    only option with a tick; a marked letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of the
-    options; the words of an option, in the last sentence or in a short text; the only option that is not ruled out.
+    The first of these that applies decides: a text that consists of a label, or of an option; the text after the last
+    correction ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose
+    B"; the only option with a tick; a marked letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of
+    the options; the words of an option, in the last sentence or in a short text; the only option that is not ruled out.
 
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
@@ -31,8 +31,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = ChoiceReader(labels, [initials.join(option) for option in choices])
-    if exact_label := reader.exact_label(text.strip(_POINTERS)):
-        return exact_label
+    if exact := reader.exact_label(text.strip(_POINTERS)) or reader.options.label_of_equal_option(text, flatten, 1):
+        return exact
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
         return reader.ticked_label(text)
     if reader.contradicts_itself(text):

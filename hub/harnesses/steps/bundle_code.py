@@ -28,6 +28,10 @@ def call(path, name, parameter, state, arguments):
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:2000]}
     return {"result": result, "state": state}
+
+
+# Lines in messages about exceptions are those of the bundle's files.
+call.__code__ = call.__code__.replace(co_filename="<call>")
 """
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import sys
 import types
 from typing import TypedDict
@@ -40,25 +41,25 @@ def run(job: FunctionInput, channel: Channel) -> None:
 
 def _call(job: FunctionInput) -> FunctionReport:
     path = job["module"]
-    filename = f"<{path}>"
+    filename = os.path.abspath(path)  # as in tracebacks: importlib makes the path of a module absolute
     try:
         target = find(_load(path), job["function"])
     except EntryPointMissing as error:
         return {"missing": str(error)}
     except SyntaxError as error:
-        return {"syntax": describe(error, path)}
+        return {"syntax": describe(error, filename)}
     except BaseException as error:
-        return {"raised": describe(error, path)}
+        return {"raised": describe(error, filename)}
     try:
         value = as_callable(target)(*job["args"], **job["kwargs"])
     except BaseException as error:
-        return {"raised": describe(error, path)}
+        return {"raised": describe(error, filename)}
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        return {"not_json": describe(error, filename)["message"]}
+        return {"not_json": describe(error)["message"]}
     except BaseException as error:
-        return {"raised": describe(error, path)}
+        return {"raised": describe(error, filename)}
     size = len(text.encode())
     return {"value": text} if size <= job["max_result"] else {"large": size}
 

@@ -296,6 +296,11 @@ def test_option_that_is_a_digit_is_matched() -> None:
     assert choice("2 + 2.\nAnswer: 4", list("AB"), ["3", "4"]) == "B"
 
 
+@pytest.mark.parametrize(("text", "label"), [("x", "A"), ("**y**", "B"), ("+", "C"), ("z", None), ("x or y", None)])
+def test_answer_that_is_an_option_of_one_character_chooses_it(text: str, label: str | None) -> None:
+    assert choice(text, list("ABC"), ["x", "y", "+"]) == label
+
+
 def test_longer_of_two_overlapping_options_is_chosen() -> None:
     assert choice("New York City", ["A", "B"], ["York", "New York City"]) == "B"
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import pytest
 
@@ -85,6 +86,8 @@ def test_case_without_a_first_message_fails(tmp_path):
     _, found = run(write_bundle(tmp_path, harness={"type": "single_turn", "prompt": ""}))
     assert found["renders"]["failed"] == 3
     assert "without a message" in found["renders"]["failures"][0]["message"]
+    others = [found[name] for name in ("gold", "wrong", "empty", "repeat", "sealed")]
+    assert [(gate["status"], gate["note"]) for gate in others] == [("not_run", "No case renders.")] * 5
 
 
 @pytest.mark.parametrize("encode", [str, lambda text: {"b64": base64.b64encode(text.encode()).decode()}])
@@ -152,7 +155,8 @@ def test_gates_without_recordings_are_not_run(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     _, found = run(judged(tmp_path, None))
     assert [found[name]["status"] for name in ("gold", "wrong", "empty")] == ["not_run"] * 3
-    assert "no recording of rubric" in found["gold"]["note"]
+    assert re.search(r"no recording of rubric for case '\w+', rule 'taste'\.", found["gold"]["note"])
+    assert found["repeat"]["note"] == "No answer could be scored."
 
 
 def test_recording_of_an_attempt_takes_precedence(tmp_path, monkeypatch):

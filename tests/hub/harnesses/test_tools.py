@@ -102,6 +102,18 @@ async def test_crash_or_timeout_of_a_tool_is_returned_and_keeps_the_state(how):
     assert added == "1"
 
 
+async def test_lines_of_failing_code_are_those_of_the_file_that_the_message_names():
+    tool = 'def go() -> int:\n    """Go."""\n    return 1\n'
+    playing = episode({"type": "tools", "tools": "tools.py"}, files={"tools.py": f"{tool}1 / 0\n"})
+    await playing.reset()
+    step = await playing.step(calls(("go", {})))
+    assert contents(step.observation.messages)[0].endswith("The code raised ZeroDivisionError: division by zero")
+    reset = "def reset(case, seed):\n    return {}['k']\n"
+    playing = episode({"type": "tools", "tools": "tools.py"}, files={"tools.py": reset + tool})
+    with pytest.raises(HarnessError, match=r"tools.py: reset failed: The code raised KeyError: 'k' \(line 2\)"):
+        await playing.reset()
+
+
 async def test_unknown_tool_or_invalid_arguments_return_an_error():
     playing = play()
     await playing.reset()

@@ -384,12 +384,12 @@ async def test_null_kwargs_of_table_rows_are_ignored() -> None:
     ("ids", "kwargs", "problem"),
     [
         (["nothing:such"], [], "unknown instruction 'nothing:such'; known are change_case:capital_word_frequency"),
-        (["punctuation:no_comma"], [{"num": 1}], "punctuation:no_comma.num: Extra inputs"),
-        (["length_constraints:number_words"], [{}], "length_constraints:number_words.num_words: Field required"),
+        (["punctuation:no_comma"], [{"num": 1}], "punctuation:no_comma.num: unknown key"),
+        (["length_constraints:number_words"], [{}], "number_words.num_words: missing; this key is required"),
         (
             ["length_constraints:number_words"],
             [{"num_words": 2.5}],
-            "number_words.num_words: Input should be a valid int",
+            "number_words.num_words: must be a valid int",
         ),
         (["length_constraints:number_words"], [{"num_words": 3, "relation": "about"}], "number_words.relation"),
         (["language:response_language"], [{"language": "klingon"}], "not a known language code"),

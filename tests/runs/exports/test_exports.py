@@ -474,6 +474,20 @@ def test_simulated_users_are_recovered_from_the_transcripts(tmp_path: Path) -> N
     ]
 
 
+def test_judged_workspaces_have_no_simulated_user(tmp_path: Path) -> None:
+    harness = {"type": "workspace", "image": "any", "user": 1000}
+    rule = {"name": "tone", "type": "judge", "role": "grader", "criteria": [{"name": "good", "text": "Good."}]}
+    run = stored_run(imported(tmp_path / "bundle", harness=harness, scoring={"rules": [rule]}))
+    RunModel.objects.create(
+        run=run, label="strict", role="grader", position=0, provider="openai", spec={}, fingerprint="x"
+    )
+    response = stored_response(run, Case.objects.order_by("position")[0])
+    stored_score(response, "tone", detail={"judges": [{"seat": 0, "said": "{}"}]})
+    export_responses(run, tmp_path / "out")
+    (file,) = (tmp_path / "out").glob("grader-*.jsonl")
+    assert [row["content"] for row in read_lines(file)] == ["{}"]
+
+
 def test_messages_of_tools_are_not_exported_as_simulated_users(tmp_path: Path) -> None:
     user = {"role": "user", "prompt": "Play a customer."}
     tools = [{"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}]

@@ -152,6 +152,19 @@ def test_status_of_failing_calls(pool: Pool, code: str, status: Status) -> None:
     assert (outcome.status, outcome.value) == (status, None), outcome
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def go():\n    raise ValueError('v')", "The code raised ValueError: v (line 2)"),
+        ("def go():\n    f()\n\n\ndef f():\n    return {}['k']", "The code raised KeyError: 'k' (line 6)"),
+        ("import json\ndef go():\n    return json.loads('{')", "(line 3)"),
+        ("\n\n1 / 0", "The code raised ZeroDivisionError: division by zero (line 3)"),
+    ],
+)
+def test_message_of_a_failing_call_has_the_line_of_its_module(pool: Pool, code: str, message: str) -> None:
+    assert _call(pool, code).message.endswith(message)
+
+
 def test_call_passes_and_returns_json(pool: Pool) -> None:
     files = {
         "tools.py": b"import rules\ndef go(state, n):\n    state['n'] += n * rules.TWO\n    return {'state': state}\n"

@@ -19,6 +19,7 @@ class Outer(BaseModel):
     many: list[Annotated[Inner, "noted"]] = []
     named: dict[str, list[Inner]] = {}
     maybe: Inner | None = None
+    pair: tuple[int, int] = (0, 1)
 
 
 def said(**given: object) -> str:
@@ -41,6 +42,10 @@ def test_known_keys_are_listed_by_alias() -> None:
 def test_error_for_a_missing_mapping_lists_its_keys() -> None:
     assert said(maybe=3) == "must be a mapping with `colour`, `pass` (found 3)"
     assert said(named=3) == "must be a mapping such as `key: value` (found 3)"
+
+
+def test_tuple_is_called_a_list() -> None:
+    assert said(pair=4) == "must be a list (found 4)"
 
 
 def test_invalid_choice_suggests_the_closest_one() -> None:
