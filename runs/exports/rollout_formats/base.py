@@ -2,9 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
-from hub.protocols.messages import JSON, Message, count_prompt_messages, text_of, up_to_last_answer
+from hub.protocols.messages import (
+    JSON,
+    Message,
+    calls_of,
+    count_prompt_messages,
+    exported_arguments,
+    text_of,
+    up_to_last_answer,
+    with_parsed_arguments,
+)
 from runs.exports.protocol import ExportFormat, JSONObject, LeftOut
 from runs.exports.provenance import UsageCounts
 from runs.rollouts.sessions import StepReward
@@ -64,7 +73,13 @@ class RolloutItem(ABC):
 
 
 class RolloutFormat(ExportFormat[RolloutItem]):
-    """Format of rollouts."""
+    """Format of rollouts.
+
+    argument_objects: whether arguments of tool calls are objects instead of JSON text. Only formats whose rows are made
+    from `split_messages` read it.
+    """
+
+    argument_objects: ClassVar[bool] = False
 
     def rows(self, item: RolloutItem) -> Iterable[JSONObject]:
         return self.convert(item.record(), item)
@@ -87,13 +102,17 @@ def first_answer(record: RolloutRecord) -> int:
     return said[0] if said else len(record["messages"])
 
 
-def split_messages(record: RolloutRecord) -> tuple[list[Message], list[Message]]:
-    """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut."""
+def split_messages(record: RolloutRecord, *, argument_objects: bool = False) -> tuple[list[Message], list[Message]]:
+    """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut.
+
+    With *argument_objects*, arguments of tool calls are objects.
+    """
     messages, start = record["messages"], first_answer(record)
     prompt, completion = messages[:start], up_to_last_answer(messages)[start:]
     if not prompt or not completion:
         raise LeftOut("the transcript has no prompt or no answer")
-    return [_with_text(message) for message in prompt], [_with_text(message) for message in completion]
+    convert = _with_argument_objects if argument_objects else _with_text
+    return [convert(message) for message in prompt], [convert(message) for message in completion]
 
 
 def _with_text(message: Message) -> Message:
@@ -104,6 +123,13 @@ def _with_text(message: Message) -> Message:
     if any(part["type"] != "text" for part in content):
         raise LeftOut("a message has parts other than text; the format jsonl has them")
     return {**message, "content": text_of(message)}
+
+
+def _with_argument_objects(message: Message) -> Message:
+    """Return *message* as `_with_text` does, with objects as arguments. Raises LeftOut if some are no JSON object."""
+    if not all(isinstance(exported_arguments(call), dict) for call in calls_of(message)):
+        raise LeftOut("a tool call whose arguments are no JSON object; the formats with JSON text have it")
+    return with_parsed_arguments(_with_text(message))
 
 
 def flatten_tokens(steps: Sequence[StepTokens | None] | None) -> FlatTokens:

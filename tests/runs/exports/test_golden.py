@@ -72,7 +72,7 @@ def test_rollouts_have_the_bytes_of_the_golden_file(run: Run, tmp_path: Path) ->
     compare("rollouts.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))
 
 
-@pytest.mark.parametrize("format", ["sft", "grpo", "atif"])
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects", "atif"])
 def test_formats_of_rollouts_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path, format: str) -> None:
     export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection(), format=format)
     compare(f"rollouts-{format}.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))

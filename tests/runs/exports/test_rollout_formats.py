@@ -127,6 +127,30 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize(("format", "key"), [("sft", "messages"), ("grpo", "completion")])
+def test_formats_with_objects_differ_only_in_arguments(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, key: str
+) -> None:
+    expected = lines(export(tmp_path, format))[:2]
+    for row in expected:
+        function = next(message for message in row[key] if "tool_calls" in message)["tool_calls"][0]["function"]
+        function["arguments"] = json.loads(function["arguments"])
+    assert lines(export(tmp_path, f"{format}-objects")) == expected
+
+
+@pytest.mark.parametrize("arguments", ["{not JSON", "[1]", '{"n": NaN}'])
+def test_calls_without_an_object_are_left_out_of_formats_with_objects(
+    episodes: list[EpisodeSession], tmp_path: Path, arguments: str
+) -> None:
+    EpisodeSession.objects.update(state={"messages": conversation(arguments), "tools": []}, score={"status": "passed"})
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state={"messages": conversation(""), "tools": []})
+    for format, key in (("sft-objects", "messages"), ("grpo-objects", "completion")):
+        report = export_episodes(tmp_path / f"{format}.jsonl", RolloutSelection(), format=format)
+        (row,) = lines(tmp_path / f"{format}.jsonl")
+        assert [call["function"]["arguments"] for message in row[key] for call in message.get("tool_calls", [])] == [{}]
+        assert [count for why, count in report.left_out.items() if "no JSON object" in why] == [2]
+
+
 def test_atif_contains_arguments_with_nan_as_text(episodes: list[EpisodeSession], tmp_path: Path) -> None:
     state = {"messages": conversation('{"n": NaN}'), "tools": []}
     EpisodeSession.objects.filter(pk=episodes[0].pk).update(state=state)
@@ -266,7 +290,7 @@ def test_formats_are_offered_by_rest_page_and_command(user: User, tmp_path: Path
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("format", ["sft", "grpo", "verl"])
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects", "verl"])
 def test_datasets_loads_each_file(
     episodes: list[EpisodeSession], tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,11 +302,13 @@ def test_datasets_loads_each_file(
         EpisodeSession.objects.filter(pk=session.pk).update(state=state)
     builder, path = ("parquet" if format == "verl" else "json"), export(tmp_path, format)
     table = datasets.load_dataset(builder, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
-    assert table.num_rows == (2 if format == "sft" else 3)
+    assert table.num_rows == (3 if format in ("grpo", "verl") else 2)
     if format != "verl":
-        answers = "messages" if format == "sft" else "completion"
+        answers = "messages" if format.startswith("sft") else "completion"
         call = next(message for message in table[1][answers] if message["role"] == "assistant")["tool_calls"][0]
-        assert json.loads(call["function"]["arguments"]) == {"n": "x", "m": [1]}
+        arguments = call["function"]["arguments"]
+        expected = {"n": "x", "m": [1]}
+        assert arguments == expected if format.endswith("-objects") else json.loads(arguments) == expected
 
 
 @pytest.mark.exhaustive
