@@ -1,5 +1,6 @@
 """Rollouts as the formats read them, and the base class of the formats."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, TypedDict
@@ -130,6 +131,14 @@ def _with_argument_objects(message: Message) -> Message:
     if not all(isinstance(exported_arguments(call), dict) for call in calls_of(message)):
         raise LeftOut("a tool call whose arguments are no JSON object; the formats with JSON text have it")
     return with_parsed_arguments(_with_text(message))
+
+
+def get_training_tools(record: RolloutRecord) -> str | None:
+    """Return the offered tools as JSON text, None without tools.
+
+    With an empty list, the chat template of Llama 3.1 asks the model to respond with a call.
+    """
+    return record["tools"] if json.loads(record["tools"] or "[]") else None
 
 
 def flatten_tokens(steps: Sequence[StepTokens | None] | None) -> FlatTokens:

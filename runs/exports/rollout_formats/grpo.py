@@ -9,6 +9,7 @@ from runs.exports.rollout_formats.base import (
     RolloutItem,
     RolloutRecord,
     flatten_tokens,
+    get_training_tools,
     replay_fields,
     split_messages,
 )
@@ -25,7 +26,7 @@ class RolloutGrpo(RolloutFormat):
             "completion": completion,
             "group": item.group(),
             "reward": record["reward"],
-            "tools": record["tools"],
+            "tools": get_training_tools(record),
             **flatten_tokens(record["tokens"]),
             "stop": record["stop"],
             **replay_fields(record),

@@ -8,6 +8,7 @@ from runs.exports.rollout_formats.base import (
     RolloutFormat,
     RolloutItem,
     RolloutRecord,
+    get_training_tools,
     replay_fields,
     split_messages,
 )
@@ -23,7 +24,7 @@ class RolloutSft(RolloutFormat):
         prompt, completion = split_messages(record, argument_objects=self.argument_objects)
         yield {
             "messages": [*prompt, *completion],
-            "tools": record["tools"],
+            "tools": get_training_tools(record),
             "reward": record["reward"],
             **replay_fields(record),
             "recordings": json.dumps(record["recordings"], ensure_ascii=False),

@@ -127,6 +127,14 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize("format", ["sft", "grpo"])
+def test_training_formats_have_null_without_tools(episodes: list[EpisodeSession], tmp_path: Path, format: str) -> None:
+    """The chat template of Llama 3.1 asks for calls if the list of tools is empty."""
+    EpisodeSession.objects.update(state={**episodes[0].state, "tools": []})
+    assert {row["tools"] for row in lines(export(tmp_path, format))} == {None}
+    assert {row["tools"] for row in lines(export(tmp_path, "jsonl"))} == {"[]"}
+
+
 @pytest.mark.parametrize(("format", "key"), [("sft", "messages"), ("grpo", "completion")])
 def test_formats_with_objects_differ_only_in_arguments(
     episodes: list[EpisodeSession], tmp_path: Path, format: str, key: str
