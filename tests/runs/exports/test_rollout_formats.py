@@ -320,6 +320,28 @@ def test_datasets_loads_each_file(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects"])
+def test_datasets_loads_a_large_file_in_one_piece(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default `datasets` takes the types from the first 10 MB, in which no message calls a tool here."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets  # seconds to import
+
+    plain = [{"role": "user", "content": "long" * 2_700_000}, {"role": "assistant", "content": "2"}]
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state={"messages": plain, "tools": []}, usage=[USAGE])
+    called = json.loads(json.dumps(conversation('{"n": 1}')).replace("\\ud800", ""))
+    for episode in episodes[1:]:
+        EpisodeSession.objects.filter(pk=episode.pk).update(state={**episode.state, "messages": called})
+    path = export(tmp_path, format)
+    assert path.stat().st_size > 10 * 2**20
+    table = datasets.load_dataset(
+        "json", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"), chunksize=path.stat().st_size
+    )
+    assert table[1]["tools"] and table[1]["messages" if format.startswith("sft") else "completion"][-3]["tool_calls"]
+
+
+@pytest.mark.exhaustive
 def test_harbor_accepts_each_trajectory(episodes: list[EpisodeSession], tmp_path: Path) -> None:
     """The models of the format need only pydantic, so that the other dependencies of Harbor are not installed."""
     target = tmp_path / "harbor"
