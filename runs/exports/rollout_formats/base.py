@@ -65,6 +65,17 @@ class RolloutItem(ABC):
         """Return the data of the rollout. Raises LeftOut."""
 
     @abstractmethod
+    def steps(self) -> int | None:
+        """Return the number of messages of the policy; None if it is unknown."""
+
+    def first_answer(self, record: RolloutRecord) -> int:
+        """Return the index of the policy's first message; the number of messages if there is none.
+
+        Assistant messages before it are examples in the prompt. They are recognised by the number of steps.
+        """
+        return count_prompt_messages(record["messages"], self.steps())
+
+    @abstractmethod
     def group(self) -> str | None:
         """Return an id that the rollouts share whose rewards are compared with each other; None without a group."""
 
@@ -90,25 +101,14 @@ class RolloutFormat(ExportFormat[RolloutItem]):
         """Return the rows of a rollout. Raises LeftOut."""
 
 
-def first_answer(record: RolloutRecord) -> int:
-    """Return the index of the policy's first message; the number of messages if there is none.
-
-    Assistant messages before it are examples in the prompt. They are recognised by the number of steps. It is not known
-    for the responses of a run, so their prompt is taken to end before the first answer.
-    """
-    answers = [i for i, message in enumerate(record["messages"]) if message["role"] == "assistant"]
-    if record["step_usage"] is None:
-        return count_prompt_messages(record["messages"])
-    said = answers[max(0, len(answers) - len(record["step_usage"])) :]
-    return said[0] if said else len(record["messages"])
-
-
-def split_messages(record: RolloutRecord, *, argument_objects: bool = False) -> tuple[list[Message], list[Message]]:
+def split_messages(
+    record: RolloutRecord, item: RolloutItem, *, argument_objects: bool = False
+) -> tuple[list[Message], list[Message]]:
     """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut.
 
     With *argument_objects*, arguments of tool calls are objects.
     """
-    messages, start = record["messages"], first_answer(record)
+    messages, start = record["messages"], item.first_answer(record)
     prompt, completion = messages[:start], up_to_last_answer(messages)[start:]
     if not prompt or not completion:
         raise LeftOut("the transcript has no prompt or no answer")

@@ -20,7 +20,7 @@ class RolloutGrpo(RolloutFormat):
     summary = "prompt, completion, group, reward and tokens, for GRPO"
 
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
-        prompt, completion = split_messages(record, argument_objects=self.argument_objects)
+        prompt, completion = split_messages(record, item, argument_objects=self.argument_objects)
         yield {
             "prompt": prompt,
             "completion": completion,

@@ -21,7 +21,7 @@ class RolloutSft(RolloutFormat):
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
         if record["status"] != "passed":
             raise LeftOut("failed, which is not an example to learn from")
-        prompt, completion = split_messages(record, argument_objects=self.argument_objects)
+        prompt, completion = split_messages(record, item, argument_objects=self.argument_objects)
         yield {
             "messages": [*prompt, *completion],
             "tools": get_training_tools(record),

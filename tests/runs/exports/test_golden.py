@@ -38,12 +38,14 @@ def run(tmp_path: Path) -> Run:
     version: EnvironmentVersion = imported(tmp_path / "bundle", gold=gold, harness={"type": "tools", "tools": [SCHEMA]})
     run = stored_run(version, ["alpha", "be/ta"])
     cases = list(version.cases.order_by("position"))
-    fields = {"cost_usd": 0.25, "latency_ms": 12, "input_tokens": 7, "output_tokens": 2, "seed": 5}
+    fields = {"cost_usd": 0.25, "latency_ms": 12, "input_tokens": 7, "output_tokens": 2, "seed": 5, "turns": 2}
     for case in cases[:3]:
         response = stored_response(run, case, "failed", messages=TURNS, text="3", **fields)
         stored_score(response, "answer", 0.0, reason="Expected 2.", detail={"got": "3"})
     stored_response(run, cases[3], "errored", error_kind="timeout")
-    passed = stored_response(run, cases[0], "passed", model="be/ta", messages=[*TURNS[:1], TURNS[3]], **fields)
+    passed = stored_response(
+        run, cases[0], "passed", model="be/ta", messages=[*TURNS[:1], TURNS[3]], **fields | {"turns": 1}
+    )
     stored_score(passed, "answer", 1.0)
     return run
 

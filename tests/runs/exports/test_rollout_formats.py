@@ -18,11 +18,11 @@ from rest_framework.test import APIClient
 from hub.common.output.files import CannotWrite
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
-from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes
+from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes, export_run_rollouts
 from runs.exports.rollout_formats.base import flatten_tokens
 from runs.models import EpisodeSession
 from runs.rollouts.tokens import StepTokens
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -178,6 +178,18 @@ def test_answers_in_the_prompt_belong_to_the_prompt(episodes: list[EpisodeSessio
     steps = lines(export(tmp_path, "atif"))[0]["steps"]
     assert [step.get("is_copied_context") for step in steps] == [None, True, None, None, None, None]
     assert [step.get("metrics", {}).get("completion_token_ids") for step in steps[4:]] == [[3], [4, 5]]
+
+
+def test_answers_in_the_prompt_of_a_response_belong_to_the_prompt(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=1))
+    case = run.environments.get().version.cases.get()
+    examples = [{"role": "user", "content": "0 + 1?"}, {"role": "assistant", "content": "1"}]
+    stored_response(run, case, "passed", messages=[*examples, *conversation("{}")[1:]], turns=2)
+    path = tmp_path / "out.jsonl"
+    export_run_rollouts(run, path, RolloutSelection(), format="grpo")
+    (row,) = [json.loads(line.replace("\\ud800", "")) for line in path.read_text("utf-8").splitlines()]
+    assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in row["completion"]] == ["assistant", "tool", "assistant"]
 
 
 def test_episode_without_an_answer_of_the_policy_is_no_completion(
