@@ -207,6 +207,7 @@ class EpisodeRunner:
         usage, last = self._totals.usage, self._totals.last
         episode = self._episode
         messages = episode.messages if episode else []
+        turns = episode.turns if episode else 0
         answers = [message for message in messages if message["role"] == "assistant"]
         return Response(
             run_environment_id=self._missing.environment.row.pk,
@@ -217,10 +218,10 @@ class EpisodeRunner:
             status=status,
             reason=storable(cut_reason(reason)),
             messages=storable(messages),
-            text=storable(text_of(answers[-1]) if answers else ""),
+            text=storable(text_of(answers[-1]) if turns else ""),
             served_model=last.served_model if last else "",
             request_id=last.request_id if last else "",
-            turns=len(answers),
+            turns=turns,  # assistant messages before these are examples in the prompt
             step_rewards=(episode.step_rewards if episode else None) or None,
             input_tokens=usage.input,
             cached_input_tokens=usage.cached_input,

@@ -70,6 +70,9 @@ class EpisodeRollout(RolloutItem):
             raise LeftOut(_UNSCORED)
         return episode_record(session)
 
+    def steps(self) -> int:
+        return len(self.session.usage)
+
     def group(self) -> str | None:
         return self.session.group or None
 
@@ -97,6 +100,9 @@ class ResponseRollout(RolloutItem):
         if response.score is None:
             raise LeftOut("errored: the network, the provider or the sandbox failed, not the model")
         return response_record(response, response.score)
+
+    def steps(self) -> int | None:
+        return self.response.turns or None
 
     def group(self) -> str | None:
         return response_group(self.response)

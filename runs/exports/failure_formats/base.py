@@ -199,7 +199,7 @@ def completed(failure: Failure) -> Completed:
 
 def _gold_transcript(failure: Failure) -> Completed:
     response = failure.response
-    prompt = get_prompt_messages(response.messages)
+    prompt = get_prompt_messages(response.messages, response.turns or None)
     if not prompt:
         raise LeftOut("the transcript has no prompt")
     try:

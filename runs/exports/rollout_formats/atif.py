@@ -11,7 +11,6 @@ from runs.exports.rollout_formats.base import (
     RolloutFormat,
     RolloutItem,
     RolloutRecord,
-    first_answer,
     replay_fields,
 )
 from runs.rollouts.tokens import StepTokens
@@ -28,7 +27,7 @@ class RolloutAtif(RolloutFormat):
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
         if any(part["type"] != "text" for message in record["messages"] for part in _parts(message)):
             raise LeftOut("a message has parts other than text, which are not exported in this format")
-        steps = _steps(record)
+        steps = _steps(record, item)
         if not steps:
             raise LeftOut("the transcript is empty")
         agent: JSONObject = {"name": "llm-eval", "version": _AGENT_VERSION}
@@ -57,10 +56,10 @@ class RolloutAtif(RolloutFormat):
         yield trajectory
 
 
-def _steps(record: RolloutRecord) -> list[JSONObject]:
+def _steps(record: RolloutRecord, item: RolloutItem) -> list[JSONObject]:
     """Return a step for each message; results of tools become observations of the step that called them."""
     steps: list[JSONObject] = []
-    start, turn = first_answer(record), 0
+    start, turn = item.first_answer(record), 0
     results: list[JSON] | None = None
     for index, message in enumerate(record["messages"]):
         if message["role"] == "tool" and results is not None:

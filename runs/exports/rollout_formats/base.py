@@ -1,10 +1,20 @@
 """Rollouts as the formats read them, and the base class of the formats."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
-from hub.protocols.messages import JSON, Message, count_prompt_messages, text_of, up_to_last_answer
+from hub.protocols.messages import (
+    JSON,
+    Message,
+    calls_of,
+    count_prompt_messages,
+    exported_arguments,
+    text_of,
+    up_to_last_answer,
+    with_parsed_arguments,
+)
 from runs.exports.protocol import ExportFormat, JSONObject, LeftOut
 from runs.exports.provenance import UsageCounts
 from runs.rollouts.sessions import StepReward
@@ -55,6 +65,17 @@ class RolloutItem(ABC):
         """Return the data of the rollout. Raises LeftOut."""
 
     @abstractmethod
+    def steps(self) -> int | None:
+        """Return the number of messages of the policy; None if it is unknown."""
+
+    def first_answer(self, record: RolloutRecord) -> int:
+        """Return the index of the policy's first message; the number of messages if there is none.
+
+        Assistant messages before it are examples in the prompt. They are recognised by the number of steps.
+        """
+        return count_prompt_messages(record["messages"], self.steps())
+
+    @abstractmethod
     def group(self) -> str | None:
         """Return an id that the rollouts share whose rewards are compared with each other; None without a group."""
 
@@ -64,7 +85,13 @@ class RolloutItem(ABC):
 
 
 class RolloutFormat(ExportFormat[RolloutItem]):
-    """Format of rollouts."""
+    """Format of rollouts.
+
+    argument_objects: whether arguments of tool calls are objects instead of JSON text. Only formats whose rows are made
+    from `split_messages` read it.
+    """
+
+    argument_objects: ClassVar[bool] = False
 
     def rows(self, item: RolloutItem) -> Iterable[JSONObject]:
         return self.convert(item.record(), item)
@@ -74,26 +101,19 @@ class RolloutFormat(ExportFormat[RolloutItem]):
         """Return the rows of a rollout. Raises LeftOut."""
 
 
-def first_answer(record: RolloutRecord) -> int:
-    """Return the index of the policy's first message; the number of messages if there is none.
+def split_messages(
+    record: RolloutRecord, item: RolloutItem, *, argument_objects: bool = False
+) -> tuple[list[Message], list[Message]]:
+    """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut.
 
-    Assistant messages before it are examples in the prompt. They are recognised by the number of steps. It is not known
-    for the responses of a run, so their prompt is taken to end before the first answer.
+    With *argument_objects*, arguments of tool calls are objects.
     """
-    answers = [i for i, message in enumerate(record["messages"]) if message["role"] == "assistant"]
-    if record["step_usage"] is None:
-        return count_prompt_messages(record["messages"])
-    said = answers[max(0, len(answers) - len(record["step_usage"])) :]
-    return said[0] if said else len(record["messages"])
-
-
-def split_messages(record: RolloutRecord) -> tuple[list[Message], list[Message]]:
-    """Return the prompt, and the completion up to the policy's last message, with contents as text. Raises LeftOut."""
-    messages, start = record["messages"], first_answer(record)
+    messages, start = record["messages"], item.first_answer(record)
     prompt, completion = messages[:start], up_to_last_answer(messages)[start:]
     if not prompt or not completion:
         raise LeftOut("the transcript has no prompt or no answer")
-    return [_with_text(message) for message in prompt], [_with_text(message) for message in completion]
+    convert = _with_argument_objects if argument_objects else _with_text
+    return [convert(message) for message in prompt], [convert(message) for message in completion]
 
 
 def _with_text(message: Message) -> Message:
@@ -104,6 +124,21 @@ def _with_text(message: Message) -> Message:
     if any(part["type"] != "text" for part in content):
         raise LeftOut("a message has parts other than text; the format jsonl has them")
     return {**message, "content": text_of(message)}
+
+
+def _with_argument_objects(message: Message) -> Message:
+    """Return *message* as `_with_text` does, with objects as arguments. Raises LeftOut if some are no JSON object."""
+    if not all(isinstance(exported_arguments(call), dict) for call in calls_of(message)):
+        raise LeftOut("a tool call whose arguments are no JSON object; the formats with JSON text have it")
+    return with_parsed_arguments(_with_text(message))
+
+
+def get_training_tools(record: RolloutRecord) -> str | None:
+    """Return the offered tools as JSON text, None without tools.
+
+    With an empty list, the chat template of Llama 3.1 asks the model to respond with a call.
+    """
+    return record["tools"] if json.loads(record["tools"] or "[]") else None
 
 
 def flatten_tokens(steps: Sequence[StepTokens | None] | None) -> FlatTokens:

@@ -9,6 +9,7 @@ from runs.exports.rollout_formats.base import (
     RolloutItem,
     RolloutRecord,
     flatten_tokens,
+    get_training_tools,
     replay_fields,
     split_messages,
 )
@@ -19,13 +20,13 @@ class RolloutGrpo(RolloutFormat):
     summary = "prompt, completion, group, reward and tokens, for GRPO"
 
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
-        prompt, completion = split_messages(record)
+        prompt, completion = split_messages(record, item, argument_objects=self.argument_objects)
         yield {
             "prompt": prompt,
             "completion": completion,
             "group": item.group(),
             "reward": record["reward"],
-            "tools": record["tools"],
+            "tools": get_training_tools(record),
             **flatten_tokens(record["tokens"]),
             "stop": record["stop"],
             **replay_fields(record),

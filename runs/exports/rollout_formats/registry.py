@@ -9,4 +9,5 @@ ROLLOUT_FORMATS: Registry[RolloutFormat] = Registry(
     package="runs.exports.rollout_formats",
     attribute="name",
     create=True,
+    hyphens=True,
 )

@@ -8,6 +8,7 @@ from runs.exports.rollout_formats.base import (
     RolloutFormat,
     RolloutItem,
     RolloutRecord,
+    get_training_tools,
     replay_fields,
     split_messages,
 )
@@ -20,10 +21,10 @@ class RolloutSft(RolloutFormat):
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
         if record["status"] != "passed":
             raise LeftOut("failed, which is not an example to learn from")
-        prompt, completion = split_messages(record)
+        prompt, completion = split_messages(record, item, argument_objects=self.argument_objects)
         yield {
             "messages": [*prompt, *completion],
-            "tools": record["tools"],
+            "tools": get_training_tools(record),
             "reward": record["reward"],
             **replay_fields(record),
             "recordings": json.dumps(record["recordings"], ensure_ascii=False),

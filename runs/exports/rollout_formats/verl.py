@@ -54,7 +54,7 @@ class RolloutVerl(RolloutFormat):
     has_lines = False
 
     def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
-        prompt, completion = split_messages(record)
+        prompt, completion = split_messages(record, item)
         tokens = flatten_tokens(record["tokens"])
         yield {
             "data_source": record["environment"].partition("@")[0],

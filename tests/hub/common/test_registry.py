@@ -119,6 +119,7 @@ def test_class_whose_name_differs_from_its_module_is_reported(package: Path) -> 
         ("hub.harnesses.registry:HARNESSES", "code_repair custom multi_turn single_turn tools"),
         ("runs.providers.registry:PROVIDERS", "openai replay"),
         ("runs.exports.failure_formats.registry:FORMATS", "bundle jsonl openai sft"),
+        ("runs.exports.rollout_formats.registry:ROLLOUT_FORMATS", "atif grpo grpo-objects jsonl sft sft-objects verl"),
         ("preferences.exporters.formats.registry:FORMATS", "jsonl kto openai-dpo parquet trl trl-conversational"),
         ("runs.stages:STAGES", "judge review tracking"),
     ],

@@ -55,6 +55,22 @@ from tests.runs.capitals import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def test_assistant_messages_in_the_prompt_are_no_turns(folder: Path) -> None:
+    manifest = folder / "capitals" / "environment.yaml"
+    examples = [
+        {"role": "user", "content": "Capital of Italy?"},
+        {"role": "assistant", "content": "Rome"},
+        {"role": "user", "content": "{{ input }}"},
+    ]
+    harness = json.dumps({"type": "single_turn", "prompt": examples})
+    manifest.write_text(f"{manifest.read_text()}harness: {harness}\n")
+    with endpoint(answer_capital) as server:
+        start(folder, config_text(server.url, environments=ONE))
+    response = Response.objects.get()
+    assert [message["role"] for message in response.messages] == ["user", "assistant", "user", "assistant"]
+    assert (response.turns, response.text) == (1, "Paris")
+
+
 def test_run_stores_transcript_scores_usage_and_cost_of_each_case(folder: Path) -> None:
     usage = {
         "prompt_tokens": 1000,

@@ -110,6 +110,20 @@ def test_sft_pairs_each_failing_prompt_with_the_gold_answer(tmp_path: Path) -> N
     assert exported.left_out == {"no gold answer": 1}
 
 
+def test_gold_answer_follows_the_examples_of_its_prompt(tmp_path: Path) -> None:
+    run = stored_run(imported(tmp_path / "bundle"))
+    prompt = [
+        {"role": "user", "content": "0 + 1?"},
+        {"role": "assistant", "content": "1"},
+        {"role": "user", "content": "1 + 1?"},
+    ]
+    case = Case.objects.filter(version=run.environments.get().version).order_by("position")[0]
+    stored_response(run, case, "failed", messages=[*prompt, {"role": "assistant", "content": "3"}], turns=1)
+    export_failures(run, tmp_path / "out.jsonl", format="sft")
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert row["messages"] == [*prompt, {"role": "assistant", "content": "gold 0"}]
+
+
 def answered_by(run: Run, case: int, status: str, text: str, **fields: Any) -> Response:
     messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
     row = Case.objects.filter(version=run.environments.get().version).order_by("position")[case]

@@ -38,12 +38,14 @@ def run(tmp_path: Path) -> Run:
     version: EnvironmentVersion = imported(tmp_path / "bundle", gold=gold, harness={"type": "tools", "tools": [SCHEMA]})
     run = stored_run(version, ["alpha", "be/ta"])
     cases = list(version.cases.order_by("position"))
-    fields = {"cost_usd": 0.25, "latency_ms": 12, "input_tokens": 7, "output_tokens": 2, "seed": 5}
+    fields = {"cost_usd": 0.25, "latency_ms": 12, "input_tokens": 7, "output_tokens": 2, "seed": 5, "turns": 2}
     for case in cases[:3]:
         response = stored_response(run, case, "failed", messages=TURNS, text="3", **fields)
         stored_score(response, "answer", 0.0, reason="Expected 2.", detail={"got": "3"})
     stored_response(run, cases[3], "errored", error_kind="timeout")
-    passed = stored_response(run, cases[0], "passed", model="be/ta", messages=[*TURNS[:1], TURNS[3]], **fields)
+    passed = stored_response(
+        run, cases[0], "passed", model="be/ta", messages=[*TURNS[:1], TURNS[3]], **fields | {"turns": 1}
+    )
     stored_score(passed, "answer", 1.0)
     return run
 
@@ -72,7 +74,7 @@ def test_rollouts_have_the_bytes_of_the_golden_file(run: Run, tmp_path: Path) ->
     compare("rollouts.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))
 
 
-@pytest.mark.parametrize("format", ["sft", "grpo", "atif"])
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects", "atif"])
 def test_formats_of_rollouts_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path, format: str) -> None:
     export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection(), format=format)
     compare(f"rollouts-{format}.jsonl", _without_ids_and_run((tmp_path / "out.jsonl").read_text("utf-8"), run))

@@ -18,11 +18,11 @@ from rest_framework.test import APIClient
 from hub.common.output.files import CannotWrite
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
-from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes
+from runs.exports import ROLLOUT_FORMATS, RolloutSelection, export_episodes, export_run_rollouts
 from runs.exports.rollout_formats.base import flatten_tokens
 from runs.models import EpisodeSession
 from runs.rollouts.tokens import StepTokens
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -127,6 +127,38 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize("format", ["sft", "grpo"])
+def test_training_formats_have_null_without_tools(episodes: list[EpisodeSession], tmp_path: Path, format: str) -> None:
+    """The chat template of Llama 3.1 asks for calls if the list of tools is empty."""
+    EpisodeSession.objects.update(state={**episodes[0].state, "tools": []})
+    assert {row["tools"] for row in lines(export(tmp_path, format))} == {None}
+    assert {row["tools"] for row in lines(export(tmp_path, "jsonl"))} == {"[]"}
+
+
+@pytest.mark.parametrize(("format", "key"), [("sft", "messages"), ("grpo", "completion")])
+def test_formats_with_objects_differ_only_in_arguments(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, key: str
+) -> None:
+    expected = lines(export(tmp_path, format))[:2]
+    for row in expected:
+        function = next(message for message in row[key] if "tool_calls" in message)["tool_calls"][0]["function"]
+        function["arguments"] = json.loads(function["arguments"])
+    assert lines(export(tmp_path, f"{format}-objects")) == expected
+
+
+@pytest.mark.parametrize("arguments", ["{not JSON", "[1]", '{"n": NaN}'])
+def test_calls_without_an_object_are_left_out_of_formats_with_objects(
+    episodes: list[EpisodeSession], tmp_path: Path, arguments: str
+) -> None:
+    EpisodeSession.objects.update(state={"messages": conversation(arguments), "tools": []}, score={"status": "passed"})
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state={"messages": conversation(""), "tools": []})
+    for format, key in (("sft-objects", "messages"), ("grpo-objects", "completion")):
+        report = export_episodes(tmp_path / f"{format}.jsonl", RolloutSelection(), format=format)
+        (row,) = lines(tmp_path / f"{format}.jsonl")
+        assert [call["function"]["arguments"] for message in row[key] for call in message.get("tool_calls", [])] == [{}]
+        assert [count for why, count in report.left_out.items() if "no JSON object" in why] == [2]
+
+
 def test_atif_contains_arguments_with_nan_as_text(episodes: list[EpisodeSession], tmp_path: Path) -> None:
     state = {"messages": conversation('{"n": NaN}'), "tools": []}
     EpisodeSession.objects.filter(pk=episodes[0].pk).update(state=state)
@@ -146,6 +178,18 @@ def test_answers_in_the_prompt_belong_to_the_prompt(episodes: list[EpisodeSessio
     steps = lines(export(tmp_path, "atif"))[0]["steps"]
     assert [step.get("is_copied_context") for step in steps] == [None, True, None, None, None, None]
     assert [step.get("metrics", {}).get("completion_token_ids") for step in steps[4:]] == [[3], [4, 5]]
+
+
+def test_answers_in_the_prompt_of_a_response_belong_to_the_prompt(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=1))
+    case = run.environments.get().version.cases.get()
+    examples = [{"role": "user", "content": "0 + 1?"}, {"role": "assistant", "content": "1"}]
+    stored_response(run, case, "passed", messages=[*examples, *conversation("{}")[1:]], turns=2)
+    path = tmp_path / "out.jsonl"
+    export_run_rollouts(run, path, RolloutSelection(), format="grpo")
+    (row,) = [json.loads(line.replace("\\ud800", "")) for line in path.read_text("utf-8").splitlines()]
+    assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in row["completion"]] == ["assistant", "tool", "assistant"]
 
 
 def test_episode_without_an_answer_of_the_policy_is_no_completion(
@@ -266,7 +310,7 @@ def test_formats_are_offered_by_rest_page_and_command(user: User, tmp_path: Path
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("format", ["sft", "grpo", "verl"])
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects", "verl"])
 def test_datasets_loads_each_file(
     episodes: list[EpisodeSession], tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,11 +322,35 @@ def test_datasets_loads_each_file(
         EpisodeSession.objects.filter(pk=session.pk).update(state=state)
     builder, path = ("parquet" if format == "verl" else "json"), export(tmp_path, format)
     table = datasets.load_dataset(builder, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
-    assert table.num_rows == (2 if format == "sft" else 3)
+    assert table.num_rows == (3 if format in ("grpo", "verl") else 2)
     if format != "verl":
-        answers = "messages" if format == "sft" else "completion"
+        answers = "messages" if format.startswith("sft") else "completion"
         call = next(message for message in table[1][answers] if message["role"] == "assistant")["tool_calls"][0]
-        assert json.loads(call["function"]["arguments"]) == {"n": "x", "m": [1]}
+        arguments = call["function"]["arguments"]
+        expected = {"n": "x", "m": [1]}
+        assert arguments == expected if format.endswith("-objects") else json.loads(arguments) == expected
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("format", ["sft", "sft-objects", "grpo", "grpo-objects"])
+def test_datasets_loads_a_large_file_in_one_piece(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default `datasets` takes the types from the first 10 MB, in which no message calls a tool here."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets  # seconds to import
+
+    plain = [{"role": "user", "content": "long" * 2_700_000}, {"role": "assistant", "content": "2"}]
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state={"messages": plain, "tools": []}, usage=[USAGE])
+    called = json.loads(json.dumps(conversation('{"n": 1}')).replace("\\ud800", ""))
+    for episode in episodes[1:]:
+        EpisodeSession.objects.filter(pk=episode.pk).update(state={**episode.state, "messages": called})
+    path = export(tmp_path, format)
+    assert path.stat().st_size > 10 * 2**20
+    table = datasets.load_dataset(
+        "json", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"), chunksize=path.stat().st_size
+    )
+    assert table[1]["tools"] and table[1]["messages" if format.startswith("sft") else "completion"][-3]["tool_calls"]
 
 
 @pytest.mark.exhaustive
