@@ -9,8 +9,6 @@ from hub.protocols.messages import (
     JSON,
     Message,
     get_comparable_content,
-    get_prompt_messages,
-    get_response_messages,
     text_of,
 )
 from runs.models import Response
@@ -31,8 +29,8 @@ def compare_answers(first: Response, second: Response) -> ComparedAnswers:
     Answers are compared by roles, texts without reasoning, and tool calls without ids (`get_comparable_content`). If
     that changes, a migration has to compute the stored values of all preferences again.
     """
-    prompts = [_comparable(get_prompt_messages(response.messages)) for response in (first, second)]
-    answers = [_comparable(get_response_messages(response.messages)) for response in (first, second)]
+    prompts = [_comparable(response.prompt) for response in (first, second)]
+    answers = [_comparable(response.answer) for response in (first, second)]
     first_digest, second_digest = map(_digest, prompts, answers)
     return {
         "first_digest": first_digest,

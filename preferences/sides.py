@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from hub.protocols.messages import Message, get_prompt_messages, text_of
+from hub.protocols.messages import Message, text_of
 
 Side = Literal["first", "second"]
 Item = TypeVar("Item")
@@ -82,12 +82,9 @@ def tokens_to_phrases(text: str, *, first: str = "the first response", second: s
     return _WITH_NOUN.sub(phrase, text)
 
 
-def lists_choices(messages: Sequence[Message]) -> bool:
+def lists_choices(prompt: Sequence[Message]) -> bool:
     """Return whether a prompt lists choices named A and B, so that a letter in a critique may mean a choice."""
-    return any(
-        {"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))}
-        for message in get_prompt_messages(messages)
-    )
+    return any({"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))} for message in prompt)
 
 
 # ---- finding references ----------------------------------------------------------------------------------------------

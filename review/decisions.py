@@ -102,7 +102,7 @@ def _update_attention_check(assignment: Assignment, decision: Decision) -> Atten
 
 def _store(assignment: Assignment, decision: Decision, evidence: Evidence, reaction: Reaction) -> Preference:
     pair, now = assignment.pair, timezone.now()
-    sides, choices = Sides(assignment.swapped), lists_choices(pair.first.messages)
+    sides, choices = Sides(assignment.swapped), lists_choices(pair.first.prompt)
     issues = [new_issue(pair, item, sides, choices) for item in decision.issues] + kept_issues(pair, decision.kept)
     with transaction.atomic():
         # Updated first, so that a duplicate request waits here and then finds the stored decision.
@@ -135,7 +135,7 @@ def _stored_decision(assignment: Assignment, decision: Decision) -> Preference:
     stored = assignment.preference
     if assignment.state != DONE or stored is None:
         raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
-    sides, choices = Sides(assignment.swapped), lists_choices(stored.first.messages)
+    sides, choices = Sides(assignment.swapped), lists_choices(stored.first.prompt)
     entered = storable(stored_values(decision.fields, sides, choices=choices))
     same_fields = all(getattr(stored, name) == value for name, value in entered.items())
     if decision.verdict != stored.verdict or not same_fields or not _has_issues_of(stored, decision, sides, choices):

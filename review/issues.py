@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from hub.protocols.messages import count_prompt_messages
 from preferences.models import Issue, IssueCategory
 from preferences.services import NewIssue
 from preferences.sides import Side, Sides
@@ -50,7 +49,7 @@ def new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> New
             "issues", "A mark has a start without an end, or an end without a start. Give both or none."
         )
     if item.start is not None and item.end is not None:
-        if item.message < count_prompt_messages(response.messages):
+        if item.message < response.first_answer:
             raise InvalidDecision("issues", f"Message {item.message} is part of the task. Mark text of the response.")
         try:
             text = text_at(response.messages, item.message, item.call)

@@ -174,7 +174,9 @@ class PairJudgeRecords:
 
 def _side(response: Response, evidence: SideEvidence) -> ResponseForJudge:
     label = f"{response.run_model.label}#{response.attempt}"
-    return ResponseForJudge(label=label, messages=response.messages, evidence=render_evidence(evidence))
+    return ResponseForJudge(
+        label=label, prompt=response.prompt, answer=response.answer, evidence=render_evidence(evidence)
+    )
 
 
 def judge_figures(run: Run, judge: PairJudgeRecords) -> dict[str, JSON]:

@@ -32,6 +32,7 @@ class EpisodeState(TypedDict, total=False):
     rewards: list[float | None]  # of each step; absent if the harness gave none
     stop: str
     conversation: int  # number of the message that the current conversation begins with
+    prompt: int  # number of messages before the model's first; absent in episodes of earlier versions
 
 
 class EpisodeError(Exception):
@@ -108,6 +109,11 @@ class Episode:
         return self.messages[self.state.get("conversation", 0) :]
 
     @property
+    def prompt_messages(self) -> int | None:
+        """Return the number of messages before the model's first; None if it was not recorded."""
+        return self.state.get("prompt")
+
+    @property
     def tools(self) -> list[Tool]:
         return list(self.state.get("tools", []))
 
@@ -142,7 +148,9 @@ class Episode:
             "done": turn.done,
             "reward": None,
         }
-        return self._apply_turn(turn)
+        observation = self._apply_turn(turn)
+        self.state["prompt"] = len(self.state["messages"])
+        return observation
 
     async def step(self, message: Message, reply: Reply | None = None) -> Step:
         """Continue with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed.

@@ -87,26 +87,9 @@ def call_text(call: Mapping[str, object]) -> str:
 # ---- prompt and answer -----------------------------------------------------------------------------------------------
 
 
-def count_prompt_messages(messages: Sequence[Message], answers: int | None = None) -> int:
-    """Return how many messages there are before the first answer.
-
-    *answers* is the number of messages of the model, if it is known: assistant messages before these are examples in
-    the prompt.
-    """
-    found = [i for i, message in enumerate(messages) if message.get("role") == "assistant"]
-    if answers is not None:
-        found = found[max(0, len(found) - answers) :]
-    return found[0] if found else len(messages)
-
-
-def get_prompt_messages(messages: Sequence[Message], answers: int | None = None) -> list[Message]:
-    """Return the messages before the first answer; *answers* as in `count_prompt_messages`."""
-    return list(messages[: count_prompt_messages(messages, answers)])
-
-
-def get_response_messages(messages: Sequence[Message]) -> list[Message]:
-    """Return the first answer and everything after it: further answers, results of tools, users' replies."""
-    return list(messages[count_prompt_messages(messages) :])
+def count_prompt_messages(messages: Sequence[Message]) -> int:
+    """Return how many messages there are before the first assistant message."""
+    return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
 
 
 def up_to_last_answer(messages: Sequence[Message]) -> list[Message]:

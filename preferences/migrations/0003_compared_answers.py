@@ -1,8 +1,11 @@
 """Comparison of the answers of each preference, which exports had to read from the transcripts."""
 
+from types import SimpleNamespace
+
 from django.db import migrations, models
 
 from hub.common.fields import ContentUnavailable
+from hub.protocols.messages import count_prompt_messages
 from preferences.answers import compare_answers
 
 _CHUNK = 500  # preferences with their transcripts in memory at a time
@@ -16,9 +19,16 @@ def compare_stored_answers(apps, schema_editor):
     last = 0
     while pks := list(in_order.filter(pk__gt=last)[:_CHUNK]):
         for preference in _readable(with_answers, pks):
-            compared = compare_answers(preference.first, preference.second)
+            compared = compare_answers(_split(preference.first), _split(preference.second))
             preferences.filter(pk=preference.pk).update(**compared)
         last = pks[-1]
+
+
+def _split(response):
+    start = count_prompt_messages(response.messages)
+    return SimpleNamespace(
+        messages=response.messages, prompt=response.messages[:start], answer=response.messages[start:]
+    )
 
 
 def _readable(rows, pks):

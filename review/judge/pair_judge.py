@@ -128,7 +128,7 @@ async def _ask_judge(call_model: CallModel, pair: PairForJudge, *, swapped: bool
 
 def _resolve(order: OrderResult, answer: PairVerdict, pair: PairForJudge) -> None:
     """Translate A and B into sides and quotes into spans. Issues whose quote is not in the response are left out."""
-    sides, choices = Sides(order.swapped), lists_choices(pair.first.messages)
+    sides, choices = Sides(order.swapped), lists_choices(pair.first.prompt)
     order.critique = sides.letters_to_tokens(answer.critique[:_MAX_TEXT], choices=choices)
     for item in answer.issues[:_MAX_ISSUES]:
         side = sides.side(item.side)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hub.protocols.messages import Message, call_text, calls_of, get_prompt_messages, get_response_messages, text_of
+from hub.protocols.messages import Message, call_text, calls_of, text_of
 from hub.protocols.structured_replies import DATA_RULE, enclose_data
 from preferences.evidence import SideEvidence
 from preferences.sides import Side
@@ -17,11 +17,17 @@ _PROMPTS = Path(__file__).parent / "prompts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseForJudge:
-    """Response shown to the judge: its `label#attempt`, its transcript, and the scoring results as text."""
+    """Response shown to the judge: its `label#attempt`, prompt and answer, and the scoring results as text."""
 
     label: str
-    messages: list[Message]
+    prompt: list[Message]
+    answer: list[Message]
     evidence: str
+
+    @property
+    def messages(self) -> list[Message]:
+        """Return the complete transcript."""
+        return [*self.prompt, *self.answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +54,9 @@ def system_prompt(version: str) -> str:
 
 def prompt(pair: PairForJudge, a: ResponseForJudge, b: ResponseForJudge) -> list[Message]:
     """Return the messages: task, both responses, and the scoring results of each unless the judge is blind."""
-    parts = [f"The task:\n{enclose_data('task', written(get_prompt_messages(a.messages)))}"]
+    parts = [f"The task:\n{enclose_data('task', written(a.prompt))}"]
     for name, side in (("A", a), ("B", b)):
-        parts.append(f"Response {name}:\n{enclose_data('response', written(get_response_messages(side.messages)))}")
+        parts.append(f"Response {name}:\n{enclose_data('response', written(side.answer))}")
         if not pair.blind:
             parts.append(f"What scoring found of {name}:\n{enclose_data('evidence', side.evidence)}")
     listed = "\n".join(f"- {slug}: {description}" for slug, description in pair.categories)

@@ -238,7 +238,7 @@ def _release(assignment: Assignment, *, only_lapsed: bool = False, **changes: ob
 def name_responses_by_id(assignment: Assignment, text: str) -> str:
     """Return the reviewer's *text* with A and B replaced by "response <id>", for readers who do not see the pair."""
     pair = assignment.pair
-    letters_to_tokens = Sides(assignment.swapped).letters_to_tokens(text, choices=lists_choices(pair.first.messages))
+    letters_to_tokens = Sides(assignment.swapped).letters_to_tokens(text, choices=lists_choices(pair.first.prompt))
     return tokens_to_phrases(letters_to_tokens, first=f"response {pair.first_id}", second=f"response {pair.second_id}")
 
 

@@ -18,8 +18,6 @@ from hub.protocols.messages import (
     Message,
     call_text,
     calls_of,
-    count_prompt_messages,
-    get_prompt_messages,
     plain_message,
     text_of,
 )
@@ -126,7 +124,7 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
         "lease_until": assignment.lease_until.isoformat() if assignment.lease_until else None,
         "environment": str(pair.first.run_environment.version),
         "case": pair.case.external_id,
-        "prompt": get_prompt_messages(a.messages),
+        "prompt": a.prompt,
         "A": _side(a, evidence["first"]),
         "B": _side(b, evidence["second"]),
         "suggestion": None
@@ -162,7 +160,7 @@ def _side(response: Response, evidence: SideEvidence) -> dict[str, JSON]:
     messages = [
         {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **blinded[i]}
         for i, message in enumerate(response.messages)
-        if i >= count_prompt_messages(response.messages)
+        if i >= response.first_answer
     ]
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
 

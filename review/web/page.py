@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
-from hub.protocols.messages import count_prompt_messages, get_prompt_messages, text_of
+from hub.protocols.messages import text_of
 from hub.selectors import may_see_content
 from hub.web.reading.markdown import markdown_html
 from hub.web.reading.spans import MarkedSpan
@@ -76,7 +76,7 @@ def pair_context(
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
-        "prompt": read_messages(get_prompt_messages(a.messages), source=view.source),
+        "prompt": read_messages(a.prompt, source=view.source),
         "sides": [
             _side("a", a, suggestion, rows, sides, view, spans.left if spans else []),
             _side("b", b, suggestion, rows, sides, view, spans.right if spans else []),
@@ -178,7 +178,7 @@ def _side(
             marks.setdefault((found.error_line.message, None), []).append(mark)
     turns = read_messages(
         response.messages,
-        first=count_prompt_messages(response.messages),
+        first=response.first_answer,
         source=view.source,
         marks=marks,
         positions=True,

@@ -221,7 +221,8 @@ class EpisodeRunner:
             text=storable(text_of(answers[-1]) if turns else ""),
             served_model=last.served_model if last else "",
             request_id=last.request_id if last else "",
-            turns=turns,  # assistant messages before these are examples in the prompt
+            turns=turns,
+            prompt_messages=episode.prompt_messages if episode else None,
             step_rewards=(episode.step_rewards if episode else None) or None,
             input_tokens=usage.input,
             cached_input_tokens=usage.cached_input,

@@ -12,7 +12,6 @@ from hub.environments.compiled import CompiledEnvironment
 from hub.harnesses.steps.user_turns import UserOptions
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import count_prompt_messages
 from hub.selectors import compile_version
 from runs.exports.protocol import CHUNK, ExportFormat, ExportReport, JSONObject, LeftOut, export_items
 from runs.exports.provenance import token_usage
@@ -127,7 +126,7 @@ def _user_rows(response: Response, environment: CompiledEnvironment, role: str) 
     user = getattr(options, "user", None)
     if not isinstance(user, UserOptions) or user.role != role:  # in a workspace, `user` is the number of an account
         return
-    start = count_prompt_messages(response.messages)
+    start = response.first_answer
     if not getattr(options, "prompt", "") and start:
         start -= 1  # the user opened the conversation
     dialogue = environment.harness.dialogue(options, response.messages[start:])

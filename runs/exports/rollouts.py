@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from hub.common.digests import digest
 from hub.models import CaseDefect, EnvironmentVersion
-from hub.protocols.messages import JSON, plain_message, tools_text
+from hub.protocols.messages import JSON, count_prompt_messages, plain_message, tools_text
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, Export, ExportReport, LeftOut
 from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
@@ -70,8 +70,9 @@ class EpisodeRollout(RolloutItem):
             raise LeftOut(_UNSCORED)
         return episode_record(session)
 
-    def steps(self) -> int:
-        return len(self.session.usage)
+    def first_answer(self) -> int:
+        known = self.session.state.get("prompt")
+        return count_prompt_messages(self.session.state.get("messages", [])) if known is None else known
 
     def group(self) -> str | None:
         return self.session.group or None
@@ -101,8 +102,8 @@ class ResponseRollout(RolloutItem):
             raise LeftOut("errored: the network, the provider or the sandbox failed, not the model")
         return response_record(response, response.score)
 
-    def steps(self) -> int | None:
-        return self.response.turns or None
+    def first_answer(self) -> int:
+        return self.response.first_answer
 
     def group(self) -> str | None:
         return response_group(self.response)

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from hub.common.fields import LargeJSONField, LargeTextField, OrderedJSONField
 from hub.common.unused_files import folder_number
 from hub.models import Case
+from hub.protocols.messages import Message, count_prompt_messages
 from runs.models.runs import Run, RunEnvironment, RunModel
 
 _SCORES_TOGETHER = 1000  # responses whose scores have their files in one folder
@@ -49,6 +50,9 @@ class Response(models.Model):
         max_length=200, blank=True, help_text="The endpoint's number of the request of its last reply."
     )
     turns = models.PositiveSmallIntegerField(default=0)
+    prompt_messages = models.PositiveIntegerField(
+        null=True, help_text="Number of messages before the model's first; null if it was not recorded."
+    )
     step_rewards = OrderedJSONField(
         null=True, help_text="Reward of each turn as the harness returned it; null if it returned none."
     )
@@ -86,6 +90,24 @@ class Response(models.Model):
 
     def __str__(self) -> str:
         return f"response {self.pk}"
+
+    @property
+    def first_answer(self) -> int:
+        """Return the index of the model's first message; the number of messages if it said nothing.
+
+        Assistant messages before it are examples in the prompt.
+        """
+        return count_prompt_messages(self.messages) if self.prompt_messages is None else self.prompt_messages
+
+    @property
+    def prompt(self) -> list[Message]:
+        """Return the messages before the model's first."""
+        return list(self.messages[: self.first_answer])
+
+    @property
+    def answer(self) -> list[Message]:
+        """Return the model's first message and all after it: further ones, results of tools, users' replies."""
+        return list(self.messages[self.first_answer :])
 
     file_folder = "responses"
 

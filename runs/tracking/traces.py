@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from hub.protocols.messages import get_prompt_messages, get_response_messages
 from runs.models import Response, Run
 from runs.reports.formats import cut
 from runs.results.counting import cell_responses
@@ -53,8 +52,8 @@ def _trace(run: Run, cell: CellResult, response: Response, assessments: list[Ass
         "cell": f"{cell.environment} / {cell.model}",
         "response": str(response.pk),
         "name": f"{cell.slug} {response.case.external_id}",
-        "inputs": get_prompt_messages(response.messages),
-        "outputs": get_response_messages(response.messages),
+        "inputs": response.prompt,
+        "outputs": response.answer,
         "status": "ERROR" if response.status == Response.Status.ERRORED else "OK",
         "start_ns": end_ns - int((response.latency_ms or 0) * 1e6),
         "end_ns": end_ns,

@@ -10,7 +10,6 @@ from hub.protocols.messages import (
     calls_of,
     count_common_messages,
     get_comparable_content,
-    get_prompt_messages,
     parts_without_text,
     plain_message,
     remove_reasoning,
@@ -21,6 +20,7 @@ from hub.selectors import get_offered_tools
 from preferences.exporters.linter import IDENTICAL
 from preferences.models import Preference
 from runs.exports.protocol import ExportFormat, LeftOut
+from runs.models import Response
 
 _CONVERSATION = "a conversation or tool calls, which plain text cannot represent: use trl-conversational"
 _OTHER_PARTS = "a message with images or other parts, which plain text cannot represent: use trl-conversational"
@@ -59,7 +59,7 @@ def training_sides(preference: Preference) -> TrainingSides:
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
     messages, others = chosen.messages, rejected.messages
-    require_same_prompt(messages, others)
+    require_same_prompt(chosen, rejected)
     length = count_common_messages(messages, others)
     require_answerable(messages[:length])
     better, worse = (up_to_last_answer(side)[length:] for side in (messages, others))
@@ -78,10 +78,10 @@ def require_content(chosen: Sequence[Message]) -> None:
             raise LeftOut("an empty answer that was chosen")
 
 
-def require_same_prompt(messages: Sequence[Message], others: Sequence[Message]) -> None:
+def require_same_prompt(first: Response, second: Response) -> None:
     """Raise LeftOut if two conversations begin with different prompts."""
-    first, second = ([get_comparable_content(m) for m in get_prompt_messages(side)] for side in (messages, others))
-    if first != second:
+    prompts = [[get_comparable_content(message) for message in side.prompt] for side in (first, second)]
+    if prompts[0] != prompts[1]:
         raise LeftOut("sides with different prompts")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import get_prompt_messages, get_response_messages
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.records import preference_record
 from preferences.models import Preference
@@ -16,11 +15,11 @@ class PreferenceJsonl(PreferenceFormat):
 
     def rows(self, item: Preference) -> Iterator[JSONObject]:
         first, second = item.first, item.second
-        prompt = get_prompt_messages(first.messages)
-        shared = prompt == get_prompt_messages(second.messages)  # not if a simulated user opened them differently
+        prompt = first.prompt
+        shared = prompt == second.prompt  # not if a simulated user opened them differently
         yield {
             **preference_record(item),
             "prompt": prompt if shared else [],
-            "first_messages": get_response_messages(first.messages) if shared else first.messages,
-            "second_messages": get_response_messages(second.messages) if shared else second.messages,
+            "first_messages": first.answer if shared else first.messages,
+            "second_messages": second.answer if shared else second.messages,
         }

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from hub.protocols.messages import get_prompt_messages, get_response_messages
 from preferences.exporters.formats.base import (
     PreferenceFormat,
     completion_text,
@@ -27,14 +26,14 @@ class Kto(PreferenceFormat):
     def rows(self, item: Preference) -> Iterator[JSONObject]:
         if item.verdict == Preference.Verdict.TIE:
             raise LeftOut("a tie, which makes no response good or bad")
-        require_same_prompt(item.first.messages, item.second.messages)
-        require_answerable(get_prompt_messages(item.first.messages))
+        require_same_prompt(item.first, item.second)
+        require_answerable(item.first.prompt)
         if item.chosen is not None:
-            require_content(trainable(get_response_messages(item.chosen.messages)))
+            require_content(trainable(item.chosen.answer))
         yield from [
             {
-                "prompt": prompt_text(get_prompt_messages(response.messages)),
-                "completion": completion_text(get_response_messages(response.messages)),
+                "prompt": prompt_text(response.prompt),
+                "completion": completion_text(response.answer),
                 "label": item.chosen == response,
             }
             for response in (item.first, item.second)

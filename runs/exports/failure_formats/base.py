@@ -14,7 +14,7 @@ from hub.bundles.stored import open_stored_bundle
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message, Tool, get_prompt_messages, plain_message, up_to_last_answer
+from hub.protocols.messages import Message, Tool, plain_message, up_to_last_answer
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
 from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
@@ -199,7 +199,7 @@ def completed(failure: Failure) -> Completed:
 
 def _gold_transcript(failure: Failure) -> Completed:
     response = failure.response
-    prompt = get_prompt_messages(response.messages, response.turns or None)
+    prompt = response.prompt
     if not prompt:
         raise LeftOut("the transcript has no prompt")
     try:

@@ -59,7 +59,7 @@ class RolloutAtif(RolloutFormat):
 def _steps(record: RolloutRecord, item: RolloutItem) -> list[JSONObject]:
     """Return a step for each message; results of tools become observations of the step that called them."""
     steps: list[JSONObject] = []
-    start, turn = item.first_answer(record), 0
+    start, turn = item.first_answer(), 0
     results: list[JSON] | None = None
     for index, message in enumerate(record["messages"]):
         if message["role"] == "tool" and results is not None:

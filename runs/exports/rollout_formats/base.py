@@ -9,7 +9,6 @@ from hub.protocols.messages import (
     JSON,
     Message,
     calls_of,
-    count_prompt_messages,
     exported_arguments,
     text_of,
     up_to_last_answer,
@@ -65,15 +64,11 @@ class RolloutItem(ABC):
         """Return the data of the rollout. Raises LeftOut."""
 
     @abstractmethod
-    def steps(self) -> int | None:
-        """Return the number of messages of the policy; None if it is unknown."""
-
-    def first_answer(self, record: RolloutRecord) -> int:
+    def first_answer(self) -> int:
         """Return the index of the policy's first message; the number of messages if there is none.
 
-        Assistant messages before it are examples in the prompt. They are recognised by the number of steps.
+        Assistant messages before it are examples in the prompt.
         """
-        return count_prompt_messages(record["messages"], self.steps())
 
     @abstractmethod
     def group(self) -> str | None:
@@ -108,7 +103,7 @@ def split_messages(
 
     With *argument_objects*, arguments of tool calls are objects.
     """
-    messages, start = record["messages"], item.first_answer(record)
+    messages, start = record["messages"], item.first_answer()
     prompt, completion = messages[:start], up_to_last_answer(messages)[start:]
     if not prompt or not completion:
         raise LeftOut("the transcript has no prompt or no answer")

@@ -130,7 +130,7 @@ assert text.rstrip().endswith("data: [DONE]") and events[-1]["choices"][0]["fini
     step = await playing.step(message)
     assert (step.info, step.observation.tools) == ({"new_conversation": True}, [])
     assert [item["content"] for item in playing.conversation] == ["second"]
-    assert len(playing.messages) == 3
+    assert (len(playing.messages), playing.prompt_messages) == (3, 1)
     step = await playing.step(said("streamed"))
     assert (step.info["exit_code"], step.reward) == (0, 1.0), step.info
 

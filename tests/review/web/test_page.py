@@ -280,3 +280,19 @@ def test_reload_keeps_what_was_entered_in_a_rejected_form(ann: Client) -> None:
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "It is shorter."})
     assert "contradicts the tests" in answer.content.decode()
     assert "It is shorter.</textarea>" in ann.get(f"/review/{pair.pk}/").content.decode()
+
+
+def test_examples_in_the_prompt_belong_to_the_task(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    examples = [{"role": "user", "content": "Add zero."}, {"role": "assistant", "content": "example"}]
+    for response in (pair.first, pair.second):
+        response.messages = [*examples, *response.messages]
+        response.prompt_messages = 3
+        response.save()
+    answer = ann.get(f"/review/{pair.pk}/")
+    assert [turn.role for turn in answer.context["prompt"]] == ["user", "assistant", "user"]
+    assert [len(side["turns"]) for side in answer.context["sides"]] == [1, 1]
+    marked = {"side": "a", "category": "style", "message": 1, "start": 0, "end": 7}
+    ann.post(f"/review/{pair.pk}/take/")
+    refused = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a", "issues": json.dumps([marked])})
+    assert "Message 1 is part of the task." in refused.content.decode()

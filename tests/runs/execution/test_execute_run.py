@@ -68,7 +68,7 @@ def test_assistant_messages_in_the_prompt_are_no_turns(folder: Path) -> None:
         start(folder, config_text(server.url, environments=ONE))
     response = Response.objects.get()
     assert [message["role"] for message in response.messages] == ["user", "assistant", "user", "assistant"]
-    assert (response.turns, response.text) == (1, "Paris")
+    assert (response.turns, response.prompt_messages, response.text) == (1, 3, "Paris")
 
 
 def test_run_stores_transcript_scores_usage_and_cost_of_each_case(folder: Path) -> None:

@@ -118,7 +118,7 @@ def test_gold_answer_follows_the_examples_of_its_prompt(tmp_path: Path) -> None:
         {"role": "user", "content": "1 + 1?"},
     ]
     case = Case.objects.filter(version=run.environments.get().version).order_by("position")[0]
-    stored_response(run, case, "failed", messages=[*prompt, {"role": "assistant", "content": "3"}], turns=1)
+    stored_response(run, case, "failed", messages=[*prompt, {"role": "assistant", "content": "3"}], prompt_messages=3)
     export_failures(run, tmp_path / "out.jsonl", format="sft")
     (row,) = read_lines(tmp_path / "out.jsonl")
     assert row["messages"] == [*prompt, {"role": "assistant", "content": "gold 0"}]

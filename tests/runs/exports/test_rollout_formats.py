@@ -168,7 +168,7 @@ def test_atif_contains_arguments_with_nan_as_text(episodes: list[EpisodeSession]
 
 def test_answers_in_the_prompt_belong_to_the_prompt(episodes: list[EpisodeSession], tmp_path: Path) -> None:
     examples = [{"role": "user", "content": "0 + 1?"}, {"role": "assistant", "content": "1"}]
-    EpisodeSession.objects.update(state={"messages": [*examples, *conversation("{}")], "tools": []})
+    EpisodeSession.objects.update(state={"messages": [*examples, *conversation("{}")], "tools": [], "prompt": 4})
     assert [message["role"] for message in lines(export(tmp_path, "grpo"))[0]["prompt"]] == [
         "user",
         "assistant",
@@ -184,7 +184,7 @@ def test_answers_in_the_prompt_of_a_response_belong_to_the_prompt(tmp_path: Path
     run = stored_run(stored_version(cases=1))
     case = run.environments.get().version.cases.get()
     examples = [{"role": "user", "content": "0 + 1?"}, {"role": "assistant", "content": "1"}]
-    stored_response(run, case, "passed", messages=[*examples, *conversation("{}")[1:]], turns=2)
+    stored_response(run, case, "passed", messages=[*examples, *conversation("{}")[1:]], prompt_messages=3)
     path = tmp_path / "out.jsonl"
     export_run_rollouts(run, path, RolloutSelection(), format="grpo")
     (row,) = [json.loads(line.replace("\\ud800", "")) for line in path.read_text("utf-8").splitlines()]
@@ -197,6 +197,7 @@ def test_episode_without_an_answer_of_the_policy_is_no_completion(
 ) -> None:
     (first, *others) = episodes
     first.state["messages"] = [*first.state["messages"], {"role": "user", "content": "And 1 + 2?"}]
+    first.state["prompt"] = len(first.state["messages"])
     first.usage = []  # it was finished before the first step
     first.save()
     written = [row["rollout"] for row in lines(export(tmp_path, "grpo"))]
