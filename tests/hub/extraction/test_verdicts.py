@@ -502,6 +502,11 @@ def test_only_option_that_is_not_wrong_is_chosen() -> None:
         "I don't think it's 42.",
         "It cannot be 42.",
         '{"answer": null, "note": 42}',
+        "42 is wrong because it ignores the first day.",
+        "**42** is wrong, as a day is missing.",
+        "42 is too low.",
+        "42 was a mistake.",
+        "Of these, 42 is not.",
     ],
 )
 def test_number_that_is_only_denied_is_no_answer(text: str) -> None:
@@ -525,6 +530,14 @@ def test_number_that_is_only_denied_is_no_answer(text: str) -> None:
         "x = 42 by Eq. (3).",
         "It is 42 by Theorem 3.",
         "The mistake is in equation 42.",
+        "42 is correct; 41 is wrong.",
+        "The result is 42, while 41 is wrong.",
+        "42 is right, 41 is not.",
+        "42 is right – 41 is too low.",
+        "41 is wrong and 42 is right.",
+        "41 is too small, but 42 works.",
+        "42 is not wrong.",
+        "42 is not prime.",
     ],
 )
 def test_number_beside_denials_marks_and_references_is_read(text: str) -> None:
@@ -635,3 +648,13 @@ def test_references_and_empty_values_come_after_other_json_in_prose() -> None:
     assert json_value('{"name": "oak"} (see [1])') == {"name": "oak"}
     assert json_value("The list is [1, 2], not {}.") == [1, 2]
     assert json_value("It is [1].") == [1]
+
+
+@pytest.mark.parametrize("text", ["$- 2$", "$$\n- 2\n$$", r"\(- 2\)", r"The value is \[ − 2 \].", "Answer: $- 2$"])
+def test_sign_at_the_beginning_of_a_formula_may_stand_apart(text: str) -> None:
+    assert number(text) == -2
+
+
+@pytest.mark.parametrize("text", ["$5 - 3 = 2$", "- 2", "From $x$ - 2 of them"])
+def test_dash_elsewhere_is_no_sign(text: str) -> None:
+    assert number(text) in (2, None)
