@@ -658,3 +658,44 @@ def test_sign_at_the_beginning_of_a_formula_may_stand_apart(text: str) -> None:
 @pytest.mark.parametrize("text", ["$5 - 3 = 2$", "- 2", "From $x$ - 2 of them"])
 def test_dash_elsewhere_is_no_sign(text: str) -> None:
     assert number(text) in (2, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A – wrong\nB – wrong\nC – correct\nD – wrong",
+        "A. Incorrect.\nB. Incorrect.\nC. Correct.\nD. Incorrect.",
+        "- **A) Paris** – wrong, it's in France\n- **B) London** – wrong\n- **C) Berlin** – correct",
+        "A. Paris is incorrect, it is in France.\nB. London is incorrect.\nC. Berlin is correct.",
+        "**Option A:** Wrong\n**Option B:** Wrong\n**Option C:** Right",
+        "| Option | Verdict |\n|---|---|\n| A | wrong |\n| B | wrong |\n| C | correct |",
+        "| A | Paris | wrong |\n| C | Berlin | right |",
+        "Paris – wrong\nLondon – wrong\nBerlin – correct\nMadrid – wrong",
+        "Paris is incorrect.\nLondon is incorrect.\nMadrid is incorrect.",
+        "- A – falsch\n- C – richtig",
+    ],
+)
+def test_option_that_comments_call_right_is_chosen(text: str) -> None:
+    assert choice(text, FOUR, ["Paris", "London", "Berlin", "Madrid"]) == "C"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris – wrong.",
+        "A – correct\nB – wrong\nC – correct",
+        "A – wrong\nB – correct statement about a river",
+        "A – wrong\nB – correct\nA – correct",
+    ],
+)
+def test_comments_that_call_no_single_option_right_choose_none(text: str) -> None:
+    assert choice(text, FOUR, ["Paris", "London", "Berlin", "Madrid"]) is None
+
+
+@pytest.mark.parametrize("text", ["B. False", "B: False\n\nThe sky is blue.", "False – the sky is blue."])
+def test_options_that_are_words_of_comments_can_be_chosen(text: str) -> None:
+    assert choice(text, ["A", "B"], ["True", "False"]) == "B"
+
+
+def test_option_that_seems_most_likely_is_chosen() -> None:
+    assert choice("D seems most likely.", FOUR) == "D"
