@@ -9,7 +9,7 @@ from pydantic import field_validator, model_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted
+from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted, spellings
 
 
 class RegexOptions(ScorerOptions):
@@ -63,7 +63,7 @@ class Regex(Scorer[RegexOptions]):
         if options.target is None:
             return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
         found = match[options.group] or ""
-        said, wanted = found.strip(), str(options.target).strip()
-        passed = said.casefold() == wanted.casefold() if options.ignore_case else said == wanted
-        relation = "is" if passed else f"is not {quoted(wanted)} but"
+        said, wanted = found.strip(), [target.strip() for target in spellings([options.target])]
+        passed = said.casefold() in map(str.casefold, wanted) if options.ignore_case else said in wanted
+        relation = "is" if passed else f"is not {quoted(wanted[0])} but"
         return Verdict.of(passed, f"Group {options.group} {relation} {quoted(found)}.", found=found)

@@ -21,8 +21,9 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 
     The first of these that applies decides: a text that consists of a label, or of an option; the text after the last
     correction ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose
-    B"; the only option with a tick; a marked letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of
-    the options; the words of an option, in the last sentence or in a short text; the only option that is not ruled out.
+    B"; the only option with a tick; comments on the options ("A – wrong", "B – correct"); a marked letter (`**B.**`,
+    `(B)`) at the beginning or the end, outside of a list of the options; the words of an option, in the last sentence
+    or in a short text; the only option that is not ruled out.
 
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
@@ -57,6 +58,15 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         return None
     if label := reader.ticked_label(text):
         return label
+    label, wrong = reader.commented_label(text)
+    if label:
+        return None if label == SEVERAL else label
+    label = _unstated_label(text, reader)
+    return None if label in wrong else label
+
+
+def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
+    """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []

@@ -19,6 +19,8 @@ from hub.extraction.choices.phrases import (
     RANKED,
     REASON,
     RIGHT,
+    SAID_RIGHT,
+    SAID_WRONG,
     VERDICT,
     WRONG,
 )
@@ -38,6 +40,13 @@ _LONGEST_END = 400  # characters at the end that are searched for labels joined 
 def _pattern(label: str) -> str:
     """Return the pattern of a label. One that ends in a digit is not found within a number: 2 in "2.5"."""
     return re.escape(label) + (r"(?![.,]?\d)" if label[-1:].isdigit() else "")
+
+
+# "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
+_COMMENTED = re.compile(
+    r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*[-–—:|(=→]\s*|[.)\]]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
+    rf"(?:(?P<right>{SAID_RIGHT})|(?P<wrong>{SAID_WRONG}))"
+)
 
 
 class ChoiceReader:
@@ -197,6 +206,35 @@ class ChoiceReader:
         parts = (part for line in text.split("\n") for part in _MARK_END.split(line))
         ticked = {match["label"] or match["before"] for part in parts if (match := pattern.fullmatch(part))}
         return str(ticked.pop()) if len(ticked) == 1 else None
+
+    def commented_label(self, text: str) -> tuple[str | None, set[str]]:
+        """Return the label that comments on the options leave ("A – wrong"), and the labels that they call wrong.
+
+        The label is that of the only option called right, or else of the only one not called wrong. It is SEVERAL if
+        several are called right, and None unless at least two options have a comment and one of them is called wrong.
+        """
+        right: set[str] = set()
+        wrong: set[str] = set()
+        if self.options.are_comments:
+            return None, wrong
+        for line in text.split("\n"):
+            comment = _COMMENTED.match(line.strip(" \t>|•-*_"))
+            if comment and (label := self._label_of_commented(comment["option"])):
+                (right if comment["right"] else wrong).add(label)
+        if len(right | wrong) < 2 or not wrong or right & wrong:
+            return None, wrong
+        left = right or set(self._labels) - wrong
+        if len(left) == 1:
+            return left.pop(), wrong
+        return (SEVERAL if right else None), wrong
+
+    def _label_of_commented(self, option: str) -> str | None:
+        """Return the label of a commented option, written as "A", "Option A", "A) Paris" or "Paris"."""
+        option = re.sub(rf"^(?i:{OPTION})\s+(?=\S)", "", re.sub(r"[*_`]", "", option)).strip(" |")
+        if label := self.exact_label(option) or self.options.label_of_equal_option(option, flatten, 2):
+            return label
+        match = re.match(rf"[(\[]?(?P<label>{self._any})(?:[)\].:]|\s+[-–—|])\s*\S", option)
+        return match["label"] if match and not self.contradicts_itself(option) else None
 
     def _other_follows(self, after: str, stated: str) -> bool:
         """Return whether the sentence after a statement offers another label: "Or maybe C." """

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 
-from hub.extraction.choices.phrases import CLAUSE, DENIAL, MONEY
+from hub.extraction.choices.phrases import CLAUSE, DENIAL, MONEY, SAID_RIGHT, SAID_WRONG
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
@@ -18,6 +18,11 @@ class OptionReader:
 
     def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
         self._options = list(zip(labels, choices, strict=False))
+
+    @functools.cached_property
+    def are_comments(self) -> bool:
+        """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
+        return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)
 
     def label_by_number(self, sentence: str) -> str | None:
         """Return the one option whose number *sentence* gives, in digits or words: "eight dollars" is "$8"."""

@@ -9,7 +9,7 @@ VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
     r"(?:correct|right|best|true|answer|choice|pick|one|left"
     rf"|only{_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
-    r"|is\s+the\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
+    r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
 )
 _ALL_BUT = r"(?:anything|everything|any|all)(?: \w+)? but"
 DENIAL = re.compile(rf"\b(?:not|neither|nor|none|never|except|{_ALL_BUT})\b|n['’]t\b", re.IGNORECASE)
@@ -58,6 +58,15 @@ RIGHT = (
 WRONG = (
     r"(?:not\b|n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
     r"falsch|incorrecta|fausse?)"
+)
+# Comments on the options of a list: "A – wrong", "B: correct, it is in Germany". "Correct, but …" is neither.
+_COMMENT_END = (
+    r"(?=[*_]*(?:[.;:!)|]|,(?!\s*(?:but|though|although|yet|only|except))|\s+[-–—(|]|\s*$|\s+(?:because|since|as)\b))"
+)
+SAID_RIGHT = rf"(?i:right|true|{RIGHT}){_COMMENT_END}"
+SAID_WRONG = (
+    r"(?i:wrong|incorrect\w*|not\s+(?:correct|right|true)|false|untrue|invalid|eliminated|ruled out|excluded"
+    rf"|falsch|nicht richtig|faux|fausse|неверн\w*|неправильн\w*){_COMMENT_END}"
 )
 FITS = (
     r"(?:fits?|match(?:es)?|suits?|supports?|favou?rs?|indicates?|suggests?|describes?|points?\s+to(?:wards?)?"

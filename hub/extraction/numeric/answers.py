@@ -30,6 +30,8 @@ _NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
 _FACTORIAL = re.compile(r"(?<=[\d)}])\s?!")
 # Emphasis around a number: "__42__", "_42 km_".
 _UNDERSCORES = re.compile(r"(?<![\w\\)\]}])(__?)([-−$€£]{0,2}\d(?:[^_\n]{0,80}[^_\s])?)\1(?!\w)")
+# A sign at the beginning of a formula, apart from its number: "$- 5$". Elsewhere the dash may be a bullet.
+_FORMULA_SIGN = re.compile(r"(?P<opening>(?<![\w)\]}%$])\$\$?|\\[(\[])\s{0,3}[-−]\s(?=[\d.])")
 _REFUSAL = re.compile(
     r"\b(?:cannot|can not|can['’]t|impossible|undetermined|indeterminate|undefined|unknown|insufficient|not enough"
     r"|not (?:sure|certain|possible)|no (?:solution|answer)|don['’]t know|do not know|none|n/a|depends)\b",
@@ -59,6 +61,7 @@ def read_number(text: str) -> NumberReading:
     if _NOTHING_ELSE.fullmatch(text):
         return NumberReading(Quantity(Fraction(text)), text)  # most targets consist of a number
     text = _UNDERSCORES.sub(_with_asterisks, without_struck(answer_text(text)).strip())
+    text = _FORMULA_SIGN.sub(r"\g<opening>-", text)
     stated = statements(text)
     if stated and (withdrawn := withdrawal_end(text, max(s.end for s in stated))) >= 0:
         later = read_prose(text[withdrawn:])

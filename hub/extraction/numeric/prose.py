@@ -49,13 +49,18 @@ _REJECTED = re.compile(
     r"|\bcommon (?:mistake|error|misconception|wrong|incorrect)\b(?![^.!?\n]{0,160}\b(?:but|actually|correct|right)\b)",
     re.IGNORECASE,
 )
-# A sentence that only denies its number: "42 is not the answer."
-_DENIED_ALONE = re.compile(
-    r"\W*(?:no\W+)?(?:(?:the|your|this|that) (?:answer|value|result|number)\s(?:of )?)?"
-    r"[$€£*_]{0,3}[-−]?\d[\d,.]*[*_%]{0,3}"
-    r"(?:\s[^\W\d]+)?\s(?:is|was|would be|ist|est|es)\s(?:therefore |thus |clearly |definitely |also )?"
-    r"(?:wrong|incorrect|false|not (?:right|correct|(?:the |my )(?:right |correct |final )?(?:answer|solution|result))"
-    r"|falsch|faux|incorrecto|nicht (?:richtig|korrekt))\W*",
+# A clause that only denies its number: "42 is not the answer", "16 is right, but 15 is not", "15 is too low".
+_DENIED = (
+    r"(?:no\W+)?(?:(?:the|your|this|that) (?:answer|value|result|number)\s(?:of )?)?"
+    r"[$€£*_]{0,3}[-−]?\d[\d,.]{0,40}[*_%]{0,3}"
+    r"(?:\s[^\W\d]{1,40})?\s(?:is|was|would be|ist|est|es)\s(?:therefore |thus |clearly |definitely |also )?"
+    r"(?:wrong|incorrect|false|a mistake|too (?:low|high|small|large|big)"
+    r"|not (?:right|correct|(?:the |my )(?:right |correct |final )?(?:answer|solution|result))"
+    r"|not(?=[*_\s]*(?:[.;,!)]|$))|falsch|faux|incorrecto|nicht (?:richtig|korrekt))(?![\w%])"
+)
+_DENIED_CLAUSE = re.compile(
+    rf"(?:^\W*|[;,:(—–]\s*|\s-\s+)(?:(?:and|but|so|while|whereas|though|although)\s)?{_DENIED}"
+    r"(?=[*_]*(?:\s*[;,:.!?)—–]|\s-\s|\s*$|\s(?:and|but|so|because|since|as)\b))",
     re.IGNORECASE,
 )
 # "Is it 42?" before "No."
@@ -114,10 +119,12 @@ def read_prose(text: str) -> NumberReading:
                 tried += 1
                 if tried > MOST_TRIED:
                     return NumberReading(None)
-                if _is_rejected(sentences[i], *sentences[i + 1 : i + 2]):
+                affirmed = _DENIED_CLAUSE.sub(" ", sentences[i][-LONGEST_SENTENCE:])
+                if _is_rejected(affirmed, *sentences[i + 1 : i + 2]):
                     rejected = True
                     continue
-                value = sentence_value(sentences[i])
+                rejected = rejected or affirmed != sentences[i][-LONGEST_SENTENCE:]
+                value = sentence_value(affirmed)
                 if isinstance(value, Quantity) and _is_instruction(sentences[i]):
                     return NumberReading(None)
                 if value is None or value is NoValue.FORMULA:
@@ -132,10 +139,8 @@ def read_prose(text: str) -> NumberReading:
 
 def _is_rejected(sentence: str, following: str = "") -> bool:
     """Return whether *sentence* denies its numbers, or asks for one that the sentence *following* it denies."""
-    return (
-        _REJECTED.search(sentence) is not None
-        or _DENIED_ALONE.fullmatch(sentence) is not None
-        or (_ASKED.fullmatch(sentence) is not None and _NO.match(following) is not None)
+    return _REJECTED.search(sentence) is not None or (
+        _ASKED.fullmatch(sentence) is not None and _NO.match(following) is not None
     )
 
 
@@ -193,7 +198,7 @@ def _bold_value(text: str) -> NumberReading | None:
     """Return the one value that the last paragraph has in bold, if it is not a step on the way to a later result."""
     paragraph = text[text.rfind("\n\n") + 1 :][-_LONGEST_PARAGRAPH:]
     bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1]) and not is_limit(match[1])]
-    bold = [match for match in bold if not _DENIED_ALONE.fullmatch(_rest_of_sentence(paragraph, match.start()))]
+    bold = [match for match in bold if not _DENIED_CLAUSE.match(_rest_of_sentence(paragraph, match.start()))]
     if not bold or "=" in paragraph[bold[-1].end() :] or ALTERNATIVELY.match(paragraph[bold[-1].end() :]):
         return None
     values = [clause_value(match[1]) for match in bold]

@@ -118,7 +118,7 @@ def _is_within_number(text: str, position: int) -> bool:
     before, after = text[max(position - _IN_NUMBER, 0) : position], text[position : position + _IN_NUMBER]
     head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,'")
     tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,'")
-    if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail) or ("." in head and not tail.strip("0")):
+    if not head.strip("0") or not tail or re.fullmatch(r"\.0+", tail) or (head.count(".") == 1 and not tail.strip("0")):
         return False
     between_digits = head[-1].isdigit() and tail[0].isdigit()
     return between_digits or _NUMBER.fullmatch(head + tail) is not None

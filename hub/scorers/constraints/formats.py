@@ -69,17 +69,28 @@ class Sections(Constraint):
         return counted(f"headings {self.section_spliter} N", count, "at least", self.num_sections)
 
 
+def without_backticks(text: str) -> str:
+    """Return *text* without three backticks at its beginning and its end, as IFEval's checker removes them."""
+    return re.sub(r"^```(?:json)?|```$", "", text.strip(), flags=re.IGNORECASE).strip()
+
+
 class JsonFormat(Constraint):
     id = "detectable_format:json_format"
     summary = "The whole text is JSON, optionally in a fence."
 
     def problem(self, text: str) -> str:
-        bare = re.sub(r"^```(?:json)?|```$", "", text.strip(), flags=re.IGNORECASE).strip()
         try:
-            json.loads(bare, parse_constant=self.constant)
+            json.loads(self.content(text), parse_constant=self.constant)
         except (ValueError, RecursionError) as error:
             return f"it is not JSON ({error})"
         return ""
+
+    def content(self, text: str) -> str:
+        """Return *text*, or the content of the fenced block that it consists of."""
+        blocks, outside = split(text)
+        if len(blocks) == 1 and blocks[0].language in ("", "json") and not outside.strip():
+            return blocks[0].text
+        return without_backticks(text)
 
     def constant(self, name: str) -> float:
         """Return the value of NaN or an infinity, which Python reads. Raises ValueError if *name* is not allowed."""

@@ -158,6 +158,9 @@ class IFEvalRepeatPrompt(wording.RepeatPrompt):
 
 
 class IFEvalJsonFormat(formats.JsonFormat):
+    def content(self, text: str) -> str:
+        return formats.without_backticks(text)
+
     def constant(self, name: str) -> float:
         return float(name)
 

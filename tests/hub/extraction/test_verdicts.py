@@ -502,6 +502,11 @@ def test_only_option_that_is_not_wrong_is_chosen() -> None:
         "I don't think it's 42.",
         "It cannot be 42.",
         '{"answer": null, "note": 42}',
+        "42 is wrong because it ignores the first day.",
+        "**42** is wrong, as a day is missing.",
+        "42 is too low.",
+        "42 was a mistake.",
+        "Of these, 42 is not.",
     ],
 )
 def test_number_that_is_only_denied_is_no_answer(text: str) -> None:
@@ -525,6 +530,14 @@ def test_number_that_is_only_denied_is_no_answer(text: str) -> None:
         "x = 42 by Eq. (3).",
         "It is 42 by Theorem 3.",
         "The mistake is in equation 42.",
+        "42 is correct; 41 is wrong.",
+        "The result is 42, while 41 is wrong.",
+        "42 is right, 41 is not.",
+        "42 is right – 41 is too low.",
+        "41 is wrong and 42 is right.",
+        "41 is too small, but 42 works.",
+        "42 is not wrong.",
+        "42 is not prime.",
     ],
 )
 def test_number_beside_denials_marks_and_references_is_read(text: str) -> None:
@@ -635,3 +648,54 @@ def test_references_and_empty_values_come_after_other_json_in_prose() -> None:
     assert json_value('{"name": "oak"} (see [1])') == {"name": "oak"}
     assert json_value("The list is [1, 2], not {}.") == [1, 2]
     assert json_value("It is [1].") == [1]
+
+
+@pytest.mark.parametrize("text", ["$- 2$", "$$\n- 2\n$$", r"\(- 2\)", r"The value is \[ − 2 \].", "Answer: $- 2$"])
+def test_sign_at_the_beginning_of_a_formula_may_stand_apart(text: str) -> None:
+    assert number(text) == -2
+
+
+@pytest.mark.parametrize("text", ["$5 - 3 = 2$", "- 2", "From $x$ - 2 of them"])
+def test_dash_elsewhere_is_no_sign(text: str) -> None:
+    assert number(text) in (2, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A – wrong\nB – wrong\nC – correct\nD – wrong",
+        "A. Incorrect.\nB. Incorrect.\nC. Correct.\nD. Incorrect.",
+        "- **A) Paris** – wrong, it's in France\n- **B) London** – wrong\n- **C) Berlin** – correct",
+        "A. Paris is incorrect, it is in France.\nB. London is incorrect.\nC. Berlin is correct.",
+        "**Option A:** Wrong\n**Option B:** Wrong\n**Option C:** Right",
+        "| Option | Verdict |\n|---|---|\n| A | wrong |\n| B | wrong |\n| C | correct |",
+        "| A | Paris | wrong |\n| C | Berlin | right |",
+        "Paris – wrong\nLondon – wrong\nBerlin – correct\nMadrid – wrong",
+        "Paris is incorrect.\nLondon is incorrect.\nMadrid is incorrect.",
+        "- A – falsch\n- C – richtig",
+    ],
+)
+def test_option_that_comments_call_right_is_chosen(text: str) -> None:
+    assert choice(text, FOUR, ["Paris", "London", "Berlin", "Madrid"]) == "C"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris – wrong.",
+        "A – correct\nB – wrong\nC – correct",
+        "A – wrong\nB – correct statement about a river",
+        "A – wrong\nB – correct\nA – correct",
+    ],
+)
+def test_comments_that_call_no_single_option_right_choose_none(text: str) -> None:
+    assert choice(text, FOUR, ["Paris", "London", "Berlin", "Madrid"]) is None
+
+
+@pytest.mark.parametrize("text", ["B. False", "B: False\n\nThe sky is blue.", "False – the sky is blue."])
+def test_options_that_are_words_of_comments_can_be_chosen(text: str) -> None:
+    assert choice(text, ["A", "B"], ["True", "False"]) == "B"
+
+
+def test_option_that_seems_most_likely_is_chosen() -> None:
+    assert choice("D seems most likely.", FOUR) == "D"

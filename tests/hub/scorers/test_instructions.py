@@ -10,6 +10,7 @@ from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.constraints import ifeval
 from hub.scorers.constraints.base import sentences
+from hub.scorers.constraints.formats import JsonFormat
 from hub.scorers.constraints.registry import CONSTRAINTS
 from hub.scorers.instructions import InstructionsOptions, variants
 from hub.scorers.registry import SCORERS
@@ -419,9 +420,28 @@ def test_invalid_instructions_are_rejected(ids: Any, kwargs: Any, problem: str) 
         ("startend:end_checker", {"end_phrase": "don't"}, "I don’t", False),
         ("combination:repeat_prompt", {"prompt_to_repeat": "Don't."}, "Don’t.", False),
         ("detectable_format:json_format", {}, "[NaN]", True),
+        ("detectable_format:json_format", {}, "```json\n[1]\n```", True),
+        ("detectable_format:json_format", {}, "~~~json\n[1]\n~~~", False),
     ],
 )
 def test_checks_of_ifeval_do_not_know_other_typography(
     name: str, kwargs: dict[str, Any], text: str, followed: bool
 ) -> None:
     assert bool(ifeval.AS_IN_IFEVAL[name].model_validate(kwargs).problem(text)) is not followed
+
+
+@pytest.mark.parametrize(
+    ("text", "followed"),
+    [
+        ("~~~json\n[1]\n~~~", True),
+        ("````\n[1]\n````", True),
+        ("```JSON\n[1]\n```", True),
+        ("```json\n[1]", True),
+        ("Here:\n~~~json\n[1]\n~~~", False),
+        ("~~~json\n[1]\n~~~\nDone.", False),
+        ("~~~python\n[1]\n~~~", False),
+        ("~~~\n[1]\n~~~\n~~~\n[2]\n~~~", False),
+    ],
+)
+def test_json_may_be_in_a_fence_of_any_kind(text: str, followed: bool) -> None:
+    assert bool(JsonFormat().problem(text)) is not followed

@@ -223,6 +223,7 @@ async def test_includes_reads_bold_parts_without_their_marks() -> None:
         )
     ).value
     assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
+    assert not (await judge("includes", "Version 1.2.30", target="1.2.3")).value
     assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value
 
 
@@ -315,6 +316,10 @@ def test_includes_rejects_empty_target(target: Any) -> None:
         ("order 17 of 20", {"pattern": r"order (\d+)", "target": 17}, 1.0),
         ("order 18 of 20", {"pattern": r"order (\d+)", "target": 17}, 0.0),
         ("order 18 of 20", {"pattern": r"order \d+ of (?P<all>\d+)", "target": 20, "group": "all"}, 1.0),
+        ("order 17 of 20", {"pattern": r"order (\d+)", "target": 17.0}, 1.0),
+        ("order 17 of 20", {"pattern": r"order (\d+)", "target": "17.0"}, 0.0),
+        ("order 17.0", {"pattern": r"order ([\d.]+)", "target": 17.0}, 1.0),
+        ("It is true.", {"pattern": r"is (\w+)", "target": True}, 1.0),
         ("<think>2026-03-16</think>Monday", {"pattern": r"\d{4}"}, 0.0),
         ("It was\r\nAnswer: 17\r\nsurely", {"pattern": r"(?m)^Answer: (\d+)$", "target": 17}, 1.0),
     ],
