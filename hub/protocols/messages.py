@@ -196,11 +196,13 @@ def exported_arguments(call: Mapping[str, object]) -> JSON:
     return arguments
 
 
-def with_parsed_arguments(message: Message) -> Message:
-    """Return a message whose tool calls have their arguments as objects, as chat templates expect them.
+def for_chat_template(message: Message) -> Message:
+    """Return a message as chat templates expect it: arguments of tool calls as objects, text parts joined to one text.
 
-    Arguments that are no JSON object, a mistake of the model, stay as they are.
+    Arguments that are no JSON object, a mistake of the model, stay as they are. So does a content with other parts.
     """
+    if isinstance(message.get("content"), list) and not parts_without_text(message):
+        message = {**message, "content": text_of(message)}
     calls = []
     for call in calls_of(message):
         arguments = exported_arguments(call)

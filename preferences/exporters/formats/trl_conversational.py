@@ -7,7 +7,7 @@ type.
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import tools_text, with_parsed_arguments
+from hub.protocols.messages import for_chat_template, tools_text
 from preferences.exporters.formats.base import PreferenceFormat, tools_of, training_sides
 from preferences.models import Preference
 from runs.exports.protocol import JSONObject
@@ -22,5 +22,5 @@ class TrlConversational(PreferenceFormat):
     def rows(self, item: Preference) -> Iterator[JSONObject]:
         sides, tools = training_sides(item), tools_of(item)
         parts = {"prompt": sides.prompt, "chosen": sides.chosen, "rejected": sides.rejected}
-        row: JSONObject = {name: [with_parsed_arguments(m) for m in messages] for name, messages in parts.items()}
+        row: JSONObject = {name: [for_chat_template(m) for m in messages] for name, messages in parts.items()}
         yield {**row, "tools": tools_text(tools) if tools else None}

@@ -1,11 +1,11 @@
 """`sft`: prompt and right answer of each failing case, for supervised fine-tuning with TRL.
 
-Arguments of tool calls are objects, as chat templates expect them, and `tools` is JSON text.
+Messages are as chat templates expect them (`for_chat_template`), and `tools` is JSON text.
 """
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import tools_text, with_parsed_arguments
+from hub.protocols.messages import for_chat_template, tools_text
 from runs.exports.failure_formats.base import CompletionFormat, Failure, completed
 from runs.exports.protocol import JSONObject
 from runs.exports.provenance import response_provenance
@@ -20,7 +20,7 @@ class Sft(CompletionFormat):
     def convert(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)
         yield {
-            "messages": [with_parsed_arguments(message) for message in right.messages],
+            "messages": [for_chat_template(message) for message in right.messages],
             "tools": tools_text(right.tools) if right.tools else None,
             **response_provenance(item.response, "environment", "case", "model"),
             "failed_response": item.response.text,

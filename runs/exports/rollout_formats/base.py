@@ -10,9 +10,9 @@ from hub.protocols.messages import (
     Message,
     calls_of,
     exported_arguments,
+    for_chat_template,
     text_of,
     up_to_last_answer,
-    with_parsed_arguments,
 )
 from runs.exports.protocol import ExportFormat, JSONObject, LeftOut
 from runs.exports.provenance import UsageCounts
@@ -125,7 +125,7 @@ def _with_argument_objects(message: Message) -> Message:
     """Return *message* as `_with_text` does, with objects as arguments. Raises LeftOut if some are no JSON object."""
     if not all(isinstance(exported_arguments(call), dict) for call in calls_of(message)):
         raise LeftOut("a tool call whose arguments are no JSON object; the formats with JSON text have it")
-    return with_parsed_arguments(_with_text(message))
+    return for_chat_template(_with_text(message))
 
 
 def get_training_tools(record: RolloutRecord) -> str | None:

@@ -124,6 +124,18 @@ def test_gold_answer_follows_the_examples_of_its_prompt(tmp_path: Path) -> None:
     assert row["messages"] == [*prompt, {"role": "assistant", "content": "gold 0"}]
 
 
+def test_text_parts_of_a_prompt_are_one_text_for_chat_templates(tmp_path: Path) -> None:
+    run = stored_run(imported(tmp_path / "bundle"))
+    parts = [{"type": "text", "text": "1 + "}, {"type": "text", "text": "1?"}]
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    prompt = [{"role": "user", "content": parts}, {"role": "user", "content": [*parts, picture]}]
+    case = Case.objects.filter(version=run.environments.get().version).order_by("position")[0]
+    stored_response(run, case, "failed", messages=[*prompt, {"role": "assistant", "content": "3"}])
+    export_failures(run, tmp_path / "out.jsonl", format="sft")
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert [message["content"] for message in row["messages"]] == ["1 + 1?", [*parts, picture], "gold 0"]
+
+
 def answered_by(run: Run, case: int, status: str, text: str, **fields: Any) -> Response:
     messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
     row = Case.objects.filter(version=run.environments.get().version).order_by("position")[case]
