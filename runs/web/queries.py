@@ -272,9 +272,12 @@ def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
         .filter(pk=pk)
         .first()
     )
-    if found is None:
-        raise Http404(f"There is no response {pk}.")
-    found.run_environment.run = get_visible_run(user, found.run_environment.run_id)
+    run = None if found is None else visible_runs(user).defer(None).filter(pk=found.run_environment.run_id).first()
+    if found is None or run is None:
+        raise Http404(
+            f"There is no response {pk}, or its run was deleted, or an environment of it is private to another user."
+        )
+    found.run_environment.run = run
     return found
 
 

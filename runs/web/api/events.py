@@ -4,12 +4,14 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import APIException
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -34,6 +36,7 @@ _EVENT = {
         "retry": {"type": "integer"},
     },
 }
+ReadUser = Callable[[], User | None]
 logger = logging.getLogger(__name__)
 _streams = threading.BoundedSemaphore(settings.EVENT_STREAMS)
 
@@ -48,7 +51,7 @@ class EventStreamRenderer(JSONRenderer):
 class EventStream:
     """The events of one run for one client. It holds a thread of the server, and one of the places for streams."""
 
-    def __init__(self, user: User | AnonymousUser, run: Run, last_id: str) -> None:
+    def __init__(self, read_user: ReadUser, run: Run, last_id: str) -> None:
         if not _streams.acquire(blocking=False):
             raise TooManyRequests(
                 f"This process already sends {settings.EVENT_STREAMS} streams of events. Try again later, or request "
@@ -56,7 +59,7 @@ class EventStream:
                 retry_after=5,
             )
         self._held = True
-        self._events = _events(user, run, last_id)
+        self._events = _events(read_user, run, last_id)
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -90,13 +93,27 @@ class RunEvents(APIView):
     )
     def get(self, request: Request, pk: int) -> StreamingHttpResponse:
         run = get_visible_run(request.user, pk)
-        stream = EventStream(request.user, run, request.headers.get("Last-Event-ID", ""))
+        stream = EventStream(partial(_read_user, request), run, request.headers.get("Last-Event-ID", ""))
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingHttpResponse(stream, content_type="text/event-stream", headers=headers)
 
 
-def _events(viewer: User | AnonymousUser, run: Run, last_id: str) -> Iterator[bytes]:
-    """Yield events and heartbeats until *run* has ended."""
+def _read_user(request: Request) -> User | None:
+    """Return a new instance of the user of *request*, which knows the present rights; None if it would be refused now.
+
+    The token may have been revoked in the meantime.
+    """
+    authenticator = request.successful_authenticator
+    try:
+        found = authenticator and authenticator.authenticate(request)
+    except APIException:
+        return None
+    user = found[0] if found else None
+    return User.objects.filter(pk=user.pk, is_active=True).first() if isinstance(user, User) else None
+
+
+def _events(read_user: ReadUser, run: Run, last_id: str) -> Iterator[bytes]:
+    """Yield events and heartbeats until *run* has ended, or the user may no longer see it."""
     started = quiet_since = time.monotonic()
     yield b"retry: 2000\n\n"
     while True:
@@ -114,8 +131,10 @@ def _events(viewer: User | AnonymousUser, run: Run, last_id: str) -> Iterator[by
             yield b": still here\n\n"  # also finds out whether the client has gone
             quiet_since = time.monotonic()
         time.sleep(LOOK_EVERY_S)
+        user = read_user()
+        if user is None:
+            return
         try:
-            user = User.objects.get(username=viewer.get_username(), is_active=True)  # an instance keeps what it may see
             run = get_visible_run(user, run.pk)
-        except (User.DoesNotExist, Http404):
+        except Http404:
             return

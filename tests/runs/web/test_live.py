@@ -2,11 +2,14 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import cast
 
 import httpx2
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import OperationalError, connection
 from django.template.loader import render_to_string
@@ -16,7 +19,7 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from hub.models import Case, Environment
-from llmeval_site.accounts.tokens import create_token
+from llmeval_site.accounts.tokens import create_token, revoke_token
 from runs.models import Response, Run
 from runs.results.stored import get_results
 from runs.web import live
@@ -270,16 +273,37 @@ def test_events_are_sent_until_the_run_has_ended(live_server: LiveServer, run: R
 
 def test_stream_ends_when_its_user_may_no_longer_see_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LOOK_EVERY_S", 0.0)
-    stream = iter(events.EventStream(member(), run, ""))
+    user = member()
+    stream = iter(events.EventStream(lambda: User.objects.get(pk=user.pk), run, ""))
     assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     cache.clear()
     assert list(stream) == []
 
 
+@pytest.mark.parametrize("revoked", ["token", "account"])
+def test_stream_ends_when_its_request_would_be_refused(
+    client: Client, run: Run, revoked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "LOOK_EVERY_S", 0.0)
+    user = member()
+    token, key = create_token(user=user, scopes=["read"])
+    answer = client.get(f"/api/v1/runs/{run.pk}/events", headers={"Authorization": f"Token {key}"})
+    stream = iter(cast("Iterator[bytes]", answer.streaming_content))  # type: ignore[attr-defined]
+    assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
+    if revoked == "token":
+        revoke_token(token)
+    else:
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    cache.clear()
+    assert list(stream) == []
+
+
 def test_stream_ends_when_the_database_does_not_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LOOK_EVERY_S", 0.0)
-    stream = iter(events.EventStream(member(), run, ""))
+    user = member()
+    stream = iter(events.EventStream(lambda: user, run, ""))
     assert next(stream).startswith(b"retry") and b"event: progress" in next(stream)
 
     def fail(*_: object) -> Run:
@@ -294,15 +318,15 @@ def test_stream_does_not_repeat_the_last_event_and_places_are_limited(
 ) -> None:
     monkeypatch.setattr(events, "LASTS_S", 0.0)
     user = member()
-    streams = [events.EventStream(user, run, "") for _ in range(3)]
+    streams = [events.EventStream(lambda: user, run, "") for _ in range(3)]
     with pytest.raises(events.TooManyRequests):
-        events.EventStream(user, run, "")
+        events.EventStream(lambda: user, run, "")
     text = b"".join(streams[0]).decode()
     for stream in streams:
         stream.close()
         stream.close()
     event_id = text.partition("id: ")[2].partition("\n")[0]
-    again = events.EventStream(user, run, event_id)
+    again = events.EventStream(lambda: user, run, event_id)
     assert b"".join(again) == b"retry: 2000\n\n"
     again.close()
 

@@ -207,3 +207,18 @@ def test_response_is_shown_if_the_environment_cannot_be_compiled(
     Environment.objects.update(visibility="published")
     response = stored_response(stored_run(version), version.cases.get(), "passed")
     assert "an answer" in page(client, f"/responses/{response.pk}/")
+
+
+def test_hidden_response_is_reported_as_one_that_does_not_exist(client: Client, user: User) -> None:
+    response = answered()
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    for path in ("/responses/{}/", "/responses/{}/raw", "/review/responses/{}/"):
+        texts = []
+        for pk in (response.pk, response.pk + 1):
+            answer = client.get(path.format(pk))
+            assert answer.status_code == 404
+            texts.append(re.sub(r"\d+", "N", words(answer.content.decode())))
+        assert texts[0] == texts[1]
+        assert f"run {response.run_environment.run_id}" not in words(
+            client.get(path.format(response.pk)).content.decode()
+        )
