@@ -4,9 +4,26 @@ import os
 import shutil
 import sys
 import tempfile
+from types import FrameType
 
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.base import Worker
+from gunicorn.workers.gthread import ThreadWorker
+
+
+class WebWorker(ThreadWorker):
+    """Worker with threads that stops as soon as it has answered its requests.
+
+    ThreadWorker also waits for idle connections, until `graceful_timeout` has passed. Each open browser has one.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        for connection in (*self.keepalived_conns, *self.pending_conns):
+            connection.timeout = 0.0  # have it closed now
+
+
+worker_class = WebWorker
 
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = 8

@@ -65,6 +65,19 @@ def test_processes_share_a_unix_socket(tmp_path: Path) -> None:
         assert client.get("http://site/").text == "one line"
 
 
+def test_web_server_stops_although_clients_keep_connections_open() -> None:
+    port = free_port()
+    with _gunicorn(f"127.0.0.1:{port}") as process:
+        clients = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(4)]
+        for client in clients:
+            client.request("GET", "/")
+            assert client.getresponse().read() == b"one line"
+        silent = socket.create_connection(("127.0.0.1", port))  # has not sent a request yet
+        process.terminate()
+        assert process.wait(timeout=25) == 0  # idle connections would be waited for until `graceful_timeout`, 30 s
+        silent.close()
+
+
 def test_second_web_server_at_the_same_port_stops_with_a_message() -> None:
     port = free_port()
     with _gunicorn(f"127.0.0.1:{port}"):
@@ -117,13 +130,13 @@ def test_command_in_another_folder_starts_the_workers(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _gunicorn(address: str) -> Iterator[None]:
+def _gunicorn(address: str) -> Iterator[subprocess.Popen[str]]:
     """Run the web server with the product's settings and an application of one line."""
     process = subprocess.Popen(_command(address), cwd=settings.BASE_DIR, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         assert [process.stderr.readline() for _ in range(2)] == ["loaded\n"] * 2  # a process listens before it loads
-        yield
+        yield process
     finally:
         process.terminate()
         process.communicate(timeout=30)
