@@ -9,7 +9,13 @@ from django.db.models.functions import Coalesce
 from hub.common.errors import NotFound
 from hub.models import Case
 from hub.protocols.calls import split_quote
-from hub.selectors import foreign_environments, is_curator, list_withheld_environments, may_see_content
+from hub.selectors import (
+    foreign_environments,
+    is_curator,
+    list_foreign_environments,
+    list_withheld_environments,
+    may_see_content,
+)
 from hub.teams.visibility import foreign_team_ids, sees_all_teams, visible_to
 from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnvironment, RunModel
 
@@ -79,9 +85,10 @@ def list_usable_models(user: User | AnonymousUser | None) -> list[ModelEndpoint]
 
 
 def visible_episodes(user: User) -> QuerySet[EpisodeSession]:
-    """Return the episodes that *user* started, without those of environments of teams that the user has left."""
-    hidden = foreign_team_ids(user)
-    return EpisodeSession.objects.filter(user=user).exclude(case__version__environment__team__in=hidden)
+    """Return the episodes that *user* started, without those of environments that are hidden from the user by now."""
+    # Not `foreign_environments`: this way a step reads the permissions of the user, but not the ids as well.
+    hidden = list_foreign_environments(user).values("pk")
+    return EpisodeSession.objects.filter(user=user).exclude(case__version__environment__in=hidden)
 
 
 def sees_endpoints(user: User | AnonymousUser | None) -> bool:

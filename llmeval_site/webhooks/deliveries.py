@@ -31,6 +31,7 @@ MAX_ATTEMPTS = 8
 FIRST_DELAY = timedelta(seconds=30)  # doubled after each attempt: the last one is sent after about an hour
 DISABLE_AFTER = 3  # deliveries in a row that were given up
 _AT_A_TIME = 20
+HIDDEN = "The run of this event is hidden from you by now."
 Status = WebhookDelivery.Status
 
 
@@ -118,15 +119,23 @@ def _take_due() -> list[WebhookDelivery]:
     rows = WebhookDelivery.objects.filter(status=Status.WAITING, next_attempt_at__lte=now)
     rows = rows.filter(webhook__disabled_at=None, webhook__user__is_active=True)
     taken = []
-    for delivery in rows.select_related("webhook").order_by("next_attempt_at", "id")[:_AT_A_TIME]:
+    for delivery in rows.select_related("webhook__user").order_by("next_attempt_at", "id")[:_AT_A_TIME]:
         following = now + FIRST_DELAY * 2 ** min(delivery.attempts, MAX_ATTEMPTS)
         seen = WebhookDelivery.objects.filter(
             pk=delivery.pk, status=Status.WAITING, next_attempt_at=delivery.next_attempt_at
         )
-        if seen.update(attempts=F("attempts") + 1, next_attempt_at=following):
+        if not _may_be_sent(delivery):
+            seen.update(status=Status.FAILED, problem=HIDDEN)
+        elif seen.update(attempts=F("attempts") + 1, next_attempt_at=following):
             delivery.attempts, delivery.next_attempt_at = delivery.attempts + 1, following
             taken.append(delivery)
     return taken
+
+
+def _may_be_sent(delivery: WebhookDelivery) -> bool:
+    """Return whether the user of the webhook may still see the run of *delivery*; True for the event `test`."""
+    run = json.loads(delivery.body)["data"].get("run")
+    return run is None or visible_runs(delivery.webhook.user, deleted=True).filter(pk=run).exists()
 
 
 async def _send_all(deliveries: Sequence[WebhookDelivery]) -> list[Result]:

@@ -28,6 +28,7 @@ from llmeval_site.webhooks.deliveries import (
     MAX_ATTEMPTS,
     create_webhook,
     deliver_due,
+    send_again,
     send_test_event,
 )
 from runs.models import Run
@@ -136,6 +137,23 @@ def test_run_that_the_user_may_not_see_is_not_delivered(receiver: Receiver, run:
         create_webhook(user=user, url=receiver.url, events=ENDS)
     change_status(run, Run.Status.COMPLETED)
     assert [delivery.webhook.user for delivery in WebhookDelivery.objects.all()] == [owner]
+
+
+def test_delivery_is_given_up_once_the_user_may_not_see_the_run(receiver: Receiver, run: Run) -> None:
+    webhook = create_webhook(user=member(), url=receiver.url, events=ENDS)
+    receiver.status = 500
+    change_status(run, Run.Status.COMPLETED)
+    deliver_due()
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    make_due()
+    deliver_due()
+    delivery = WebhookDelivery.objects.get()
+    assert (delivery.status, delivery.attempts, len(receiver.requests)) == ("failed", 1, 1)
+    assert "hidden from you" in delivery.problem
+    send_again(delivery)
+    send_test_event(webhook)
+    deliver_due()
+    assert [json.loads(body)["type"] for _, body in receiver.requests] == ["run.completed", "test"]
 
 
 def test_failed_delivery_is_repeated_with_growing_delays_until_it_is_accepted(receiver: Receiver, run: Run) -> None:

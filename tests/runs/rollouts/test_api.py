@@ -286,3 +286,18 @@ def test_error_of_the_code_of_a_bundle_with_a_lone_surrogate_is_returned(api: AP
     answer = api.post("/api/v1/episodes/", {"environment": "odd"}, format="json")
     assert (answer.status_code, answer.json()["code"]) == (422, "environment_failed")
     assert "ValueError: \ufffd" in answer.json()["message"]
+
+
+def test_episode_is_hidden_while_its_environment_is(api: APIClient, user: User, version: EnvironmentVersion) -> None:
+    body = {"environment": "capitals", "case": "france"}
+    url = f"/api/v1/episodes/{api.post('/api/v1/episodes/', body, format='json').json()['id']}/"
+    paris = {"message": {"role": "assistant", "content": "Paris"}}
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    assert api.get(url).status_code == api.delete(url).status_code == 404
+    assert api.post(f"{url}step", paris, format="json").status_code == 404
+    assert api.get("/api/v1/episodes/").json()["results"] == []
+    assert api.get("/api/v1/episodes/export").json()["code"] == "invalid"  # nothing to export
+    Environment.objects.update(owner=user)
+    assert api.get(url).status_code == 200
+    Environment.objects.update(owner=None, visibility=Environment.Visibility.RETIRED)
+    assert api.post(f"{url}step", paris, format="json").json()["reward"] == 1.0

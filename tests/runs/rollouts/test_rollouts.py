@@ -37,7 +37,9 @@ def user() -> User:
 
 @pytest.fixture
 def version(folder: Path) -> EnvironmentVersion:
-    return import_bundle(bundle=folder / "capitals")
+    version = import_bundle(bundle=folder / "capitals")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    return version
 
 
 def test_episode_is_created_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
@@ -69,12 +71,12 @@ def test_second_step_from_same_state_raises_conflict(user: User, version: Enviro
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
-def test_step_makes_two_read_and_two_write_queries(
+def test_step_makes_three_read_and_two_write_queries(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
-    # The teams of the user, the read, the claim of the step, and the answer.
-    with django_assert_num_queries(4):
+    # The teams and the permissions of the user, the read, the claim of the step, and the answer.
+    with django_assert_num_queries(5):
         session = get_session(user=user, pk=begun.session.pk)
         assert session is not None and step_rollout(session=session, message=PARIS).done
 
