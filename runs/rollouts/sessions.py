@@ -16,7 +16,7 @@ from hub.common.fields import ContentUnavailable, unused_files_deleted, update_r
 from hub.environments.episodes import Episode
 from runs.models import EpisodeSession
 from runs.rollouts.claims import claim_step
-from runs.rollouts.errors import EnvironmentFailed, RolloutConflict, RolloutFailed
+from runs.rollouts.errors import EnvironmentFailed, RolloutConflict, RolloutError, RolloutFailed
 from runs.rollouts.rebuilding import advance, close_episode
 from runs.selectors import visible_episodes
 
@@ -132,7 +132,8 @@ def _save(session: EpisodeSession) -> bool:
             advance(session, _save_episode)
             unchanged = EpisodeSession.objects.filter(revision=revision)
             return update_row(session, unchanged, {"state": session.state})
-    except (RolloutConflict, EnvironmentFailed, RolloutFailed):  # it is used again, or its box cannot be reached
+    except (RolloutConflict, RolloutError, EnvironmentFailed, RolloutFailed):
+        # It is used again, its user has left the team that pays, or its box cannot be reached.
         return False
 
 

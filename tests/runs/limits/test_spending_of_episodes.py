@@ -136,6 +136,18 @@ def test_conversations_count_and_each_has_its_error(client: Client, team: Team, 
     assert (len(server.requests), spent(team)) == (5, 5 * USD)
 
 
+def test_team_that_the_user_has_left_pays_for_no_step(client: Client, ann: User, team: Team, server: Endpoint) -> None:
+    episode = start(client)
+    ann.groups.clear()
+    answer = post(client, f"episodes/{episode}/step", message=SAID)
+    body = json.loads(answer.content)
+    assert (answer.status_code, body["errors"][0]["path"]) == (400, "roles"), body
+    assert "You have left the team vision" in body["errors"][0]["message"]
+    assert (len(server.requests), spent(team)) == (1, USD)
+    start(client)  # nobody pays for this one
+    assert spent(team) == USD
+
+
 def test_episodes_and_runs_share_the_quota(client: Client, team: Team, server: Endpoint, talk: Environment) -> None:
     run = stored_run(talk.versions.get(), team=team)
     start(client)
