@@ -26,7 +26,7 @@ from runs.reports.files import REPORT_FILES
 from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import may_delete, shown_config, withheld_environments
+from runs.selectors import may_delete, shown_config, visible_runs, withheld_environments
 from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.spending import BudgetError, budget_of, is_budget_spent
 from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
@@ -113,6 +113,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
             context["description_form"] = DescriptionForm(initial=refused or given)
             context["description_refused"] = refused is not None
         context["tags"] = tags_of(found)
+        if found.rescored_from_id is not None:
+            context["source_visible"] = visible_runs(request.user).filter(pk=found.rescored_from_id).exists()
         context["team_targets"] = (
             list_targets(request.user, found, found.created_by_id) if found.status in ENDED else []
         )

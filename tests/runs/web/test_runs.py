@@ -495,3 +495,15 @@ def test_runs_and_responses_sort_by_each_sortable_column(client: Client, run: Ru
         assert len(re.findall(r'data-open class="mono"', shown)) == 19, column
     slowest = page(client, f"/runs/{run.pk}/?sort=-ms&model=alpha")
     assert re.findall(r">(c\d)</a>", slowest)[:3] == ["c9", "c0", "c1"]
+
+
+def test_hidden_run_whose_responses_were_scored_again_is_not_named(client: Client) -> None:
+    hidden, shown = stored_version("hidden"), stored_version("shown")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    source = stored_run(hidden)
+    run = stored_run(shown, rescored_from=source)
+    client.force_login(member())
+    assert f"/runs/{source.pk}/" in client.get(f"/runs/{run.pk}/").content.decode()
+    Environment.objects.filter(slug="hidden").update(visibility=Environment.Visibility.PRIVATE)
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert f"/runs/{source.pk}/" not in page and "hidden from you were scored again" in page
