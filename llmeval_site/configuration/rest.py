@@ -44,6 +44,7 @@ SPECTACULAR_SETTINGS: dict[str, object] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "DEFAULT_GENERATOR_CLASS": "hub.common.rest.schema.Generator",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "hub.common.rest.schema.document_errors",

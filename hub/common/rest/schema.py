@@ -1,5 +1,7 @@
 """The OpenAPI schema: errors that any request can get, and `Location`. Named in settings."""
 
+import threading
+
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
 
@@ -26,6 +28,18 @@ _WITH_BODY = {
     "415": "The address does not accept a body of this type.",
     "422": "The `Idempotency-Key` was used for another request.",
 }
+
+_lock = threading.Lock()
+
+
+class Generator(SchemaGenerator):
+    """Generator that one thread of a process uses at a time: two threads cannot load its extensions at once."""
+
+    def get_schema(self, request: Request | None = None, public: bool = False) -> dict[str, object]:
+        """Return the schema as a mapping."""
+        with _lock:
+            schema: dict[str, object] = super().get_schema(request, public)  # type: ignore[no-untyped-call]
+            return schema
 
 
 def document_errors(
