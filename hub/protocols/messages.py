@@ -87,8 +87,13 @@ def call_text(call: Mapping[str, object]) -> str:
 # ---- prompt and answer -----------------------------------------------------------------------------------------------
 
 
-def count_prompt_messages(messages: Sequence[Message]) -> int:
-    """Return how many messages there are before the first assistant message."""
+def count_prompt_messages(messages: Sequence[Message], recorded: int | None) -> int:
+    """Return how many messages there are before the model's first: *recorded*, or those before the first assistant's.
+
+    Assistant messages before the model's first are examples in the prompt.
+    """
+    if recorded is not None:
+        return recorded
     return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
 
 

@@ -79,4 +79,9 @@ def _team_ids(user: Viewer) -> _TeamIds:
 
 def may_see(user: Viewer, owned: TeamOwned) -> bool:
     """Return whether *user* may see *owned* as to its team."""
-    return owned.team_id is None or list_teams(user).filter(pk=owned.team_id).exists()
+    return sees_team(user, owned.team_id)
+
+
+def sees_team(user: Viewer, team: int | None) -> bool:
+    """Return whether *user* sees what the team with the id *team* owns; None: what is shared."""
+    return team is None or list_teams(user).filter(pk=team).exists()

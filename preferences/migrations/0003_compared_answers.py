@@ -25,7 +25,7 @@ def compare_stored_answers(apps, schema_editor):
 
 
 def _split(response):
-    start = count_prompt_messages(response.messages)
+    start = count_prompt_messages(response.messages, None)
     return SimpleNamespace(
         messages=response.messages, prompt=response.messages[:start], answer=response.messages[start:]
     )

@@ -156,11 +156,11 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
 
 
 def _side(response: Response, evidence: SideEvidence) -> dict[str, JSON]:
-    blinded = _without_traces_of_model(response.messages)
+    blinded, start = _without_traces_of_model(response.messages), response.first_answer
     messages = [
         {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **blinded[i]}
         for i, message in enumerate(response.messages)
-        if i >= response.first_answer
+        if i >= start
     ]
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
 

@@ -71,8 +71,7 @@ class EpisodeRollout(RolloutItem):
         return episode_record(session)
 
     def first_answer(self) -> int:
-        known = self.session.state.get("prompt")
-        return count_prompt_messages(self.session.state.get("messages", [])) if known is None else known
+        return count_prompt_messages(self.session.state.get("messages", []), self.session.state.get("prompt"))
 
     def group(self) -> str | None:
         return self.session.group or None

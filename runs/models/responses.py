@@ -97,7 +97,7 @@ class Response(models.Model):
 
         Assistant messages before it are examples in the prompt.
         """
-        return count_prompt_messages(self.messages) if self.prompt_messages is None else self.prompt_messages
+        return count_prompt_messages(self.messages, self.prompt_messages)
 
     @property
     def prompt(self) -> list[Message]:

@@ -210,8 +210,9 @@ class Replay(Provider[ReplayOptions]):
             open_recording(path)
         except FileNotFoundError:
             similar = wording.find_similar(path.stem, [p.stem for p in path.parent.glob("*.jsonl")])
-            meant = str(Path(options.responses).with_name(f"{similar}.jsonl"))
-            advice = f"; did you mean {meant!r}?" if similar else ""
+            advice = ""
+            if similar:
+                advice = f"; did you mean {str(Path(options.responses).with_name(f'{similar}.jsonl'))!r}?"
             yield Problem(f"there is no file {str(path)!r}{advice}", "responses")
         except IsADirectoryError:
             yield Problem(f"{str(path)!r} is a folder; give the path of a .jsonl file in it", "responses")

@@ -19,7 +19,7 @@ from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
-from hub.teams.visibility import list_teams
+from hub.teams.visibility import sees_team
 from runs.models import EpisodeSession
 from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
 from runs.rollouts.roles import TRAINER, RecordedCall, RecordingNotFound, RoleModels, list_role_endpoints
@@ -70,7 +70,7 @@ def _run(
     fixed = _session_environment(session)
     pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
     endpoints, payer = list_role_endpoints(session), session.team
-    if payer is not None and any(endpoints.values()) and not list_teams(session.user).filter(pk=payer.pk).exists():
+    if any(endpoints.values()) and not sees_team(session.user, session.team_id):
         raise RolloutError(
             f"You have left the team {payer}, which pays for the role models of this episode. Start another one.",
             "roles",

@@ -50,12 +50,16 @@ DEFERRED_FIELDS = ("messages", "text")  # large fields of a response, not loaded
 
 def get_visible_run(user: User | AnonymousUser, pk: int) -> Run:
     """Return run *pk*. Raises Http404 if it does not exist or *user* may not see it."""
-    run = visible_runs(user).defer(None).filter(pk=pk).first()
+    run = _find_visible_run(user, pk)
     if run is None:
         raise Http404(
             f"There is no run {pk}, or it was deleted, or one of its environments is private to another user."
         )
     return run
+
+
+def _find_visible_run(user: User | AnonymousUser, pk: int) -> Run | None:
+    return visible_runs(user).defer(None).filter(pk=pk).first()
 
 
 def may_register_models(user: User | AnonymousUser) -> bool:
@@ -272,7 +276,7 @@ def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
         .filter(pk=pk)
         .first()
     )
-    run = None if found is None else visible_runs(user).defer(None).filter(pk=found.run_environment.run_id).first()
+    run = None if found is None else _find_visible_run(user, found.run_environment.run_id)
     if found is None or run is None:
         raise Http404(
             f"There is no response {pk}, or its run was deleted, or an environment of it is private to another user."

@@ -119,11 +119,12 @@ def read_prose(text: str) -> NumberReading:
                 tried += 1
                 if tried > MOST_TRIED:
                     return NumberReading(None)
-                affirmed = _DENIED_CLAUSE.sub(" ", sentences[i][-LONGEST_SENTENCE:])
+                sentence = sentences[i][-LONGEST_SENTENCE:]
+                affirmed = _DENIED_CLAUSE.sub(" ", sentence)
                 if _is_rejected(affirmed, *sentences[i + 1 : i + 2]):
                     rejected = True
                     continue
-                rejected = rejected or affirmed != sentences[i][-LONGEST_SENTENCE:]
+                rejected = rejected or affirmed != sentence
                 value = sentence_value(affirmed)
                 if isinstance(value, Quantity) and _is_instruction(sentences[i]):
                     return NumberReading(None)
