@@ -26,13 +26,14 @@ from hub.harnesses.base import HarnessError, Services
 from hub.manifest.problems import BundleError
 from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message
+from hub.protocols.messages import Message, text_of
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
 
 MAX_CASES = 2000  # cases of a large dataset, evenly spaced; the certificate has the number of cases that were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
 MAX_STEPS = 64
+MAX_RETURNED = 300  # characters, the last ones, of what a failing gold answer's last call returned
 PROBED_CASES = 20
 CONCURRENCY = 16
 
@@ -73,6 +74,7 @@ class Gate:
 class EpisodeOutcome:
     """Result of an episode: `not_run` if a recording is missing, `broken` if the environment or sandbox failed.
 
+    returned what the answer's last tool call, or its script, returned; "" if it made none
     unused   how many turns of the answer were left when the episode ended
     stopped  whether the answer's turns ended before the episode did
     """
@@ -81,6 +83,7 @@ class EpisodeOutcome:
     value: float | None
     reason: str
     step: Step | None = None
+    returned: str = ""
     unused: int = 0
     stopped: bool = False
 
@@ -117,7 +120,8 @@ class _GateRunner:
             await episode.close()
         assert step.score is not None
         score = step.score
-        return EpisodeOutcome(score.status, score.value, score.reason, step, len(messages) - used, stopped)
+        returned = _last_returned(episode.messages[episode.prompt_messages or 0 :], step)
+        return EpisodeOutcome(score.status, score.value, score.reason, step, returned, len(messages) - used, stopped)
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
         """Score an answer twice. Fail *gate* if the result is wrong, and `repeat` if the second result differs."""
@@ -129,7 +133,9 @@ class _GateRunner:
         gate.checked += 1
         if outcome.status != expected:
             note = f" ({why})" if why else ""
-            gate.fail(case.id, f"{gate.name} answer {attempt}{note}: {outcome.status}. {outcome.reason}".strip())
+            returned = f" Its last call returned: {outcome.returned}" if gate.name == "gold" and outcome.returned else ""
+            message = f"{gate.name} answer {attempt}{note}: {outcome.status}. {outcome.reason}".strip()
+            gate.fail(case.id, message + returned)
         if gate.name == "gold" and not gate.note:
             gate.note = _length_note(outcome, f"case {case.id!r}", f"gold answer {attempt}")
         if outcome.status == "broken":
@@ -141,6 +147,14 @@ class _GateRunner:
                 case.id,
                 f"{gate.name} answer {attempt}: {outcome.status} {outcome.value}, then {again.status} {again.value}.",
             )
+
+
+def _last_returned(messages: list[Message], step: Step) -> str:
+    """Return the end of what the answer's last tool call, or the script of a program's answer, returned."""
+    texts = [text_of(message) for message in messages if message["role"] == "tool"]
+    text = str(step.info.get("reference_answer", "")) or (texts[-1] if texts else "")
+    text = text.strip()
+    return text if len(text) <= MAX_RETURNED else "…" + text[-MAX_RETURNED:]
 
 
 def _length_note(outcome: EpisodeOutcome, case: str, answer: str) -> str:

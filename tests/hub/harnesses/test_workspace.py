@@ -426,8 +426,8 @@ def test_missing_image_is_reported_before_an_episode() -> None:
         get_workspaces().check("nothing-like-this")
 
 
-@pytest.mark.docker
-def test_documented_example_passes_its_gates(tmp_path: Path, image: str) -> None:
+def write_documented_example(folder: Path, image: str) -> Path:
+    """Write the bundle of docs/workspaces.md, with *image*, and return its folder."""
     page = (site_settings.BASE_DIR / "docs" / "workspaces.md").read_text(encoding="utf-8")
     section = page.partition("\n## Write one\n")[2].partition("\n## ")[0]
     (manifest,) = re.findall(r"^```yaml\n(.*?)^```", section, re.M | re.S)
@@ -437,13 +437,29 @@ def test_documented_example_passes_its_gates(tmp_path: Path, image: str) -> None
     files = re.findall(r"^`([a-z]+(?:/hello\.sh|\.jsonl))`[^\n]*\n(?:[^\n]+\n)*?\n((?:    [^\n]*\n)+)", section, re.M)
     assert {name for name, _ in files} == {"cases.jsonl", "setup/hello.sh", "tests/hello.sh", "solution/hello.sh"}
     for name, text in [("environment.yaml", manifest), *files]:
-        path = tmp_path / "greeting" / name
+        path = folder / "greeting" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
-    with open_bundle(tmp_path / "greeting") as bundle:
+    return folder / "greeting"
+
+
+@pytest.mark.docker
+def test_documented_example_passes_its_gates(tmp_path: Path, image: str) -> None:
+    with open_bundle(write_documented_example(tmp_path, image)) as bundle:
         assert validate_bundle(bundle).problems == []
         gates = run_gates(bundle, pool=get_shared_pool(PoolOptions()))["gates"]
     assert {gate["status"] for gate in gates if gate["name"] != "wrong"} == {"passed"}, gates
+
+
+@pytest.mark.docker
+def test_gate_shows_what_a_failing_solution_returned(tmp_path: Path, image: str) -> None:
+    folder = write_documented_example(tmp_path, image)
+    (folder / "solution" / "hello.sh").write_text("cat greetings.txt\n", encoding="utf-8")
+    with open_bundle(folder) as bundle:
+        gates = {gate["name"]: gate for gate in run_gates(bundle, pool=None)["gates"]}
+    ((failure),) = gates["gold"]["failures"]
+    found = re.search(r"gold answer 1: failed\. .* Its last call returned: (.*)", failure["message"], re.S)
+    assert found and "cat: greetings.txt: No such file or directory" in found[1] and "exit code 1" in found[1]
 
 
 # ---- services --------------------------------------------------------------------------------------------------------

@@ -17,5 +17,5 @@ while True:
 END
 awk 'BEGIN { for (i = 1; i <= 300; i++) printf "%04d order %d of %.2f EUR\n", i, (i * 7919) % 10007, (i * 131) % 977 / 4 }' > /tmp/services/input
 setsid python3 /tmp/services/recorder.py > /dev/null 2>&1 < /dev/null &
-for _ in $(seq 100); do [ -e /tmp/services/ready ] && break; sleep 0.1; done
+for _ in $(seq 400); do [ -e /tmp/services/ready ] && break; sleep 0.1; done
 rm /tmp/services/ready /tmp/services/input out/orders.log

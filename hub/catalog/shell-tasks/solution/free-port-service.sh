@@ -4,7 +4,7 @@ cat > serve.sh <<'END'
 cd "$(dirname "$0")" || exit 1
 python3 -m http.server --bind 127.0.0.1 --directory public "$1" > /dev/null 2>&1 < /dev/null &
 echo $! > server.pid
-for _ in $(seq 100); do
+for _ in $(seq 400); do
   if (exec 3<> "/dev/tcp/127.0.0.1/$1") 2> /dev/null; then exit 0; fi
   sleep 0.05
 done
