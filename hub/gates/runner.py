@@ -133,9 +133,10 @@ class _GateRunner:
         gate.checked += 1
         if outcome.status != expected:
             note = f" ({why})" if why else ""
-            returned = f" Its last call returned: {outcome.returned}" if gate.name == "gold" and outcome.returned else ""
             message = f"{gate.name} answer {attempt}{note}: {outcome.status}. {outcome.reason}".strip()
-            gate.fail(case.id, message + returned)
+            if gate.name == "gold" and outcome.returned:
+                message += f" Its last call returned: {outcome.returned}"
+            gate.fail(case.id, message)
         if gate.name == "gold" and not gate.note:
             gate.note = _length_note(outcome, f"case {case.id!r}", f"gold answer {attempt}")
         if outcome.status == "broken":
