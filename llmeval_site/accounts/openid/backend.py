@@ -15,11 +15,12 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
+from jwt.exceptions import InvalidSubjectError
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
 from llmeval_site.accounts.openid.errors import InvalidAnswer, ProviderFailed
 from llmeval_site.accounts.openid.provider import library_setting, openid_settings, provider_metadata
-from llmeval_site.accounts.openid.users import sign_in_user
+from llmeval_site.accounts.openid.users import is_usable_subject, sign_in_user
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,10 @@ _REASONS: list[tuple[type[Exception], str]] = [
     (jwt.InvalidIssuerError, "it comes from another issuer"),
     (jwt.InvalidAudienceError, "it is meant for another application"),
     (jwt.MissingRequiredClaimError, "it lacks a required claim"),
+    (
+        InvalidSubjectError,
+        "its subject is empty, longer than 255 characters, or has characters that cannot be stored",
+    ),
 ]
 
 
@@ -77,7 +82,7 @@ class OpenIDBackend(OIDCAuthenticationBackend):
             return claims
 
     def get_payload_data(self, token: str, key: jwt.PyJWK) -> dict[str, object]:
-        """Verify signature, issuer, audience and times of *token*, and return its claims."""
+        """Verify signature, issuer, audience, times and subject of *token*, and return its claims."""
         openid = openid_settings()
         claims: dict[str, object] = jwt.decode(
             token,
@@ -90,6 +95,8 @@ class OpenIDBackend(OIDCAuthenticationBackend):
         )
         if claims.get("azp", openid.client_id) != openid.client_id:
             raise jwt.InvalidAudienceError("azp")
+        if not is_usable_subject(claims["sub"]):
+            raise InvalidSubjectError("sub")
         return claims
 
     def get_or_create_user(self, access_token: str, id_token: str, payload: Mapping[str, object]) -> User:

@@ -11,6 +11,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from hub.common.storable import storable, unstorable_character
 from llmeval_site.accounts.openid.errors import SignInError
 from llmeval_site.configuration.openid import OpenIDSettings
 from llmeval_site.models import OpenIDIdentity
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 Claims = Mapping[str, object]
 _USERNAME_LENGTH = 140  # of 150, so that a number can follow
+_MAX_SUBJECT = 255  # characters; also the limit of OpenID Connect
+_MAX_MAIL = 254  # characters that `User.email` holds
 
 
 def sign_in_user(*, id_token: Claims, userinfo: Claims, openid: OpenIDSettings) -> User:
@@ -35,6 +38,13 @@ def sign_in_user(*, id_token: Claims, userinfo: Claims, openid: OpenIDSettings) 
     except IntegrityError:  # two first sign-ins of one person at the same time
         raise SignInError("Your account was being created by another sign-in. Start again.") from None
     return identity.user
+
+
+def is_usable_subject(subject: object) -> bool:
+    """Return whether *subject* can identify a person: all people with an empty one would share an account."""
+    if not isinstance(subject, str) or unstorable_character(subject):
+        return False
+    return bool(subject.strip()) and len(subject) <= _MAX_SUBJECT
 
 
 def _find_identity(id_token: Claims, userinfo: Claims, openid: OpenIDSettings) -> OpenIDIdentity:
@@ -85,13 +95,17 @@ def _create_user(mail: str, claims: Claims, openid: OpenIDSettings) -> User:
         raise _refused(
             f"There is no account with the address {mail}. Ask an administrator to create one.", str(claims["sub"])
         )
-    names = {field: str(claims.get(claim) or "")[:150] for field, claim in _NAMES.items()}
+    names = {field: _name(claims.get(claim)) for field, claim in _NAMES.items()}
     user = User.objects.create_user(_free_username(mail, claims), mail, **names)
     logger.info("OpenID: user %s was created.", user.pk)
     return user
 
 
 _NAMES = {"first_name": "given_name", "last_name": "family_name"}
+
+
+def _name(claim: object) -> str:
+    return storable(claim)[:150] if isinstance(claim, str) else ""
 
 
 def _free_username(mail: str, claims: Claims) -> str:
@@ -127,9 +141,9 @@ def _set_groups(user: User, claims: Claims, openid: OpenIDSettings) -> None:
 
 
 def _verified_mail(claims: Claims) -> str:
-    """Return the mail address if the provider has verified it, otherwise an empty text."""
+    """Return the mail address if the provider has verified it and an account can have it, otherwise an empty text."""
     mail, verified = claims.get("email"), claims.get("email_verified")
-    if not isinstance(mail, str) or verified not in (True, "true"):
+    if not isinstance(mail, str) or verified not in (True, "true") or len(mail) > _MAX_MAIL:
         return ""
     try:
         validate_email(mail)

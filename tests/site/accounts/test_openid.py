@@ -98,6 +98,21 @@ def test_later_sign_in_finds_the_account_by_subject_even_if_name_and_mail_have_c
     assert User.objects.count() == 1 and OpenIDIdentity.objects.get().last_used_at is not None
 
 
+def test_names_that_cannot_be_stored_as_they_are_are_changed(client: Client, provider: Provider) -> None:
+    provider.claims |= {"given_name": "A\0nn", "family_name": "\ud800" + "b" * 200}
+    assert sign_in(client).status_code == 302
+    ann = User.objects.get()
+    assert (ann.first_name, ann.last_name) == ("A\ufffdnn", "\ufffd" + "b" * 149)
+    provider.claims = {"sub": "8", "email": "bo@example.org", "email_verified": True, "given_name": ["Bo"]}
+    assert sign_in(Client()).status_code == 302
+    assert User.objects.get(email="bo@example.org").first_name == ""
+
+
+def test_address_that_is_too_long_for_an_account_is_not_used(client: Client, provider: Provider) -> None:
+    provider.claims["email"] = "ann@" + "a-long-name." * 21 + "example.org"
+    assert_refused(client, sign_in(client), 403, "cannot be matched with an account")
+
+
 def test_verified_mail_links_an_existing_account(client: Client, provider: Provider) -> None:
     ann = User.objects.create_user("boss", "Ann@example.org", "a long enough one")
     sign_in(client)
@@ -146,6 +161,9 @@ def test_endpoints_of_the_settings_need_no_discovery_and_no_user_info(
         ({"id_token": {"aud": [CLIENT_ID, "b"], "azp": "b"}}, "meant for another application"),
         ({"id_token": {"iss": "https://evil.example"}}, "comes from another issuer"),
         ({"userinfo": {"sub": "somebody-else"}}, "its signature or its form is wrong"),
+        ({"claims": {**ANN, "sub": ""}}, "its subject is empty"),
+        ({"claims": {**ANN, "sub": "x" * 256}}, "longer than 255 characters"),
+        ({"claims": {**ANN, "sub": "a\0b"}}, "characters that cannot be stored"),
     ],
 )
 def test_answer_that_fails_a_check_signs_nobody_in(
