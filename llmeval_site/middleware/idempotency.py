@@ -2,7 +2,8 @@
 
 If a request is repeated with the same key, the first response is sent again and nothing is executed. A client that
 lost a response (because of a time-out or a dropped connection) can therefore safely repeat the request. Only
-successful responses are stored, for a day. After an error the same key can be used for the corrected request.
+successful responses are stored, for a day. After an error the same key can be used for the corrected request. A
+response that its user may no longer see is not sent again.
 """
 
 import gzip
@@ -21,6 +22,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from llmeval_site.middleware.replay_rights import find_lost_right
 from llmeval_site.models import IdempotencyRecord
 from llmeval_site.pages.errors import rest_error
 
@@ -104,9 +106,13 @@ def _create_record(request: HttpRequest, user: User, key: str) -> IdempotencyRec
         return rest_error(
             request, 422, "This Idempotency-Key was used for another request. Generate a new key for each request."
         )
-    body = bytes(record.body)
+    stored = bytes(record.body)
+    body = gzip.decompress(stored) if record.compressed else stored
+    refusal = find_lost_right(request, user, location=record.headers.get("Location", ""), body=body)
+    if refusal is not None:
+        return rest_error(request, *refusal)
     return HttpResponse(
-        gzip.decompress(body) if record.compressed else body,
+        body,
         status=record.status,
         content_type=record.content_type,
         headers={**record.headers, "Idempotency-Replayed": "true"},

@@ -5,14 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from hub.models import Environment
+from hub.models import Case, Environment, Team
 from hub.services import import_bundle
+from llmeval_site.accounts.tokens import create_token
 from llmeval_site.middleware.idempotency import ABANDONED_AFTER, RETENTION
-from llmeval_site.models import IdempotencyRecord, Webhook
+from llmeval_site.models import ApiToken, IdempotencyRecord, Webhook
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -35,6 +36,12 @@ def start(client: Client, key: str, name: str = "one") -> Any:
     return client.post(
         "/api/v1/runs/", json.dumps(config), content_type="application/json", headers={"Idempotency-Key": key}
     )
+
+
+def create_team(slug: str, *members: User) -> Team:
+    group = Group.objects.create(name=slug.title())
+    group.user_set.set(members)
+    return Team.objects.create(group=group, slug=slug)
 
 
 def test_repeated_request_starts_one_run_and_gets_the_same_response(client: Client, runner: User) -> None:
@@ -116,6 +123,65 @@ def test_unauthenticated_requests_are_not_stored(client: Client, runner: User) -
     client.logout()
     assert start(client, "k1").status_code == 401
     assert IdempotencyRecord.objects.count() == 1
+
+
+def test_response_is_not_repeated_to_a_user_without_the_permission(client: Client, runner: User) -> None:
+    start(client, "k1")
+    runner.groups.clear()
+    answer = start(client, "k1")
+    assert (answer.status_code, answer.json()["message"][:25]) == (403, "Your account lacks the pe")
+    runner.groups.add(Group.objects.get(name="Runner"))
+    assert start(client, "k1").status_code == 201
+    assert Run.objects.count() == 1
+
+
+def test_response_is_not_repeated_to_a_token_without_the_scope(client: Client, runner: User) -> None:
+    client.logout()
+    token, key = create_token(user=runner, scopes=["run"])
+    client.defaults["HTTP_AUTHORIZATION"] = f"Token {key}"
+    assert [start(client, "k1").status_code for _ in range(2)] == [201, 201]
+    ApiToken.objects.filter(pk=token.pk).update(scopes=["read"])
+    answer = start(client, "k1")
+    assert (answer.status_code, "lacks the scope 'run'" in answer.json()["message"]) == (403, True)
+
+
+def test_run_that_another_team_owns_by_now_is_not_shown_again(client: Client, runner: User) -> None:
+    start(client, "k1")
+    run = Run.objects.get()
+    cancel = f"/api/v1/runs/{run.pk}/cancel"
+    assert client.post(cancel, headers={"Idempotency-Key": "k2"}).status_code == 200
+    Run.objects.update(team=create_team("vision"))
+    assert start(client, "k1").status_code == 404
+    answer = client.post(cancel, headers={"Idempotency-Key": "k2"})
+    assert (answer.status_code, "may no longer see" in answer.json()["message"]) == (404, True)
+    runner.groups.add(Team.objects.get().group)
+    assert start(client, "k1")["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("episodes/", {"case": "c1"}),
+        ("episodes/batch", {"n": 1, "group_size": 1}),
+        ("episodes/cases", {}),
+        ("score", {"items": [{"case": "c1", "messages": []}]}),
+    ],
+)
+def test_episodes_of_a_team_that_the_user_has_left_are_not_shown_again(
+    client: Client, runner: User, path: str, body: dict[str, Any]
+) -> None:
+    team = create_team("vision", runner)
+    Environment.objects.update(team=team)
+    case = Case.objects.values_list("external_id", flat=True)[0]
+    given = json.loads(json.dumps({"environment": "capitals", **body}).replace("c1", case))
+
+    def send() -> Any:
+        header = {"Idempotency-Key": "k1"}
+        return client.post(f"/api/v1/{path}", json.dumps(given), content_type="application/json", headers=header)
+
+    assert [send().status_code // 100 for _ in range(2)] == [2, 2]
+    runner.groups.remove(team.group)
+    assert send().status_code == 404
 
 
 def test_invalid_key_is_rejected(client: Client, runner: User) -> None:
