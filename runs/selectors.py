@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from hub.common import wording
 from hub.common.errors import NotFound
 from hub.models import Case
 from hub.protocols.calls import split_quote
@@ -80,8 +81,20 @@ def visible_models(user: User | AnonymousUser) -> QuerySet[ModelEndpoint]:
 
 def list_usable_models(user: User | AnonymousUser | None) -> list[ModelEndpoint]:
     """Return the registered models in use that *user* may see, by name. None, for the command line: all."""
-    models = ModelEndpoint.objects.select_related("team__group") if user is None else visible_models(user)
-    return list(models.filter(enabled=True))
+    return list(_seen_models(user).filter(enabled=True))
+
+
+def explain_unusable_model(user: User | AnonymousUser | None, name: str) -> str:
+    """Return why *user* cannot use the model *name*, as a clause: it is disabled, or not registered."""
+    if _seen_models(user).filter(name=name, enabled=False).exists():
+        return f"the model {name!r} is disabled; staff who register models can set it to 'In use' at /models/"
+    known = [endpoint.name for endpoint in list_usable_models(user)]
+    advice = wording.suggest(name, known) or "none is yet; staff register them at /models/"
+    return f"no model is registered as {name!r}; {advice}"
+
+
+def _seen_models(user: User | AnonymousUser | None) -> QuerySet[ModelEndpoint]:
+    return ModelEndpoint.objects.select_related("team__group") if user is None else visible_models(user)
 
 
 def visible_episodes(user: User) -> QuerySet[EpisodeSession]:

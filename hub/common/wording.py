@@ -60,6 +60,11 @@ def end_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
+def sentence(clause: str) -> str:
+    """Return *clause* with a capital letter at its start and a full stop if no mark ends it."""
+    return end_sentence(clause[:1].upper() + clause[1:])
+
+
 def unknown_name(noun: str, name: str, known: Iterable[str], *, none: str = "none is stored yet") -> str:
     """Return a sentence that no *noun* has *name*, with a suggestion from *known*, or with *none* if it is empty."""
     return end_sentence(f"There is no {noun} {name!r}; {suggest(name, known) or none}")

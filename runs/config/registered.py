@@ -5,7 +5,7 @@ In the places where a config on the command line describes a model, such a confi
 rejected.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -22,7 +22,7 @@ from runs.config_source import ConfigSource
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.selectors import list_usable_models
+from runs.selectors import explain_unusable_model, list_usable_models
 from runs.stages import stages
 
 MAX_CONFIG = 1024 * 1024  # bytes
@@ -96,7 +96,7 @@ def _with_models(
             return _placeholder(path)
         endpoint = endpoints.get(named)
         if endpoint is None:
-            add_problem(path, _unknown_model(named, endpoints))
+            add_problem(path, explain_unusable_model(user, named))
             return _placeholder(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
             variable = endpoint.api_key_env if user.is_staff else "its variable"
@@ -130,18 +130,13 @@ def describe_registered_models(value: Mapping[str, object], add_problem: AddProb
         try:
             if named in endpoints:
                 return endpoint_spec(endpoints[named]).model_dump(mode="json", exclude_none=True)
-            unknown = wording.end_sentence(_unknown_model(named, endpoints))
+            unknown = wording.end_sentence(explain_unusable_model(None, named))
             add_problem(path, f"{unknown} Or describe it: name, provider, model")
         except ValidationError:
             add_problem(path, f"the registration of {named!r} is invalid; correct it at /models/")
         return _placeholder(path)
 
     return _describe_models(value, describe)
-
-
-def _unknown_model(name: str, known: Iterable[str]) -> str:
-    advice = wording.suggest(name, sorted(known)) or "none is yet; staff register them at /models/"
-    return f"no model is registered as {name!r}; {advice}"
 
 
 def _describe_models(

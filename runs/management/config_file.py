@@ -17,7 +17,7 @@ from runs.config.parsed import ConfigError
 from runs.config.parsing import read_config_text
 from runs.config.registered import describe_registered_models
 from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command, with_team
-from runs.selectors import list_usable_models
+from runs.selectors import explain_unusable_model, list_usable_models
 
 
 class UsageError(UserError):
@@ -103,8 +103,7 @@ def _describe_model(name: str) -> dict[str, object]:
     known = {endpoint.name: endpoint for endpoint in list_usable_models(None)}
     endpoint = known.get(name)
     if endpoint is None:
-        advice = wording.suggest(name, known) or "none is registered"
-        said = wording.end_sentence(f"No model is registered as {name!r}; {advice}")
+        said = wording.sentence(explain_unusable_model(None, name))
         raise UsageError(f"{said} Use --config for models that are not registered.")
     try:
         return endpoint_spec(endpoint).model_dump(mode="json", exclude_none=True)

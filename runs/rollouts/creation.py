@@ -24,7 +24,7 @@ from runs.rollouts.errors import RolloutError, TooManyEpisodes
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance, close_episode, compile_for_rollout
 from runs.rollouts.roles import InvalidRecordings, validate_recordings
-from runs.selectors import list_usable_models
+from runs.selectors import explain_unusable_model, list_usable_models
 
 _RETRY_SECONDS = 10  # upper limit of retry_after, because an open episode may end before it expires
 
@@ -147,7 +147,8 @@ def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:
         return
     unknown = names - {endpoint.name for endpoint in list_usable_models(user)}
     if unknown:
-        raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered(user)}.", "roles")
+        reasons = [wording.sentence(explain_unusable_model(user, name)) for name in sorted(unknown)]
+        raise RolloutError(" ".join(reasons), "roles")
 
 
 def choose_paying_team(

@@ -108,14 +108,22 @@ def test_problems_of_options_have_no_line(tmp_path: Path) -> None:
     assert "the options: 1 problem; nothing was stored.\n  models[0]: 'demo' has recorded answers only" in said
 
 
-def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_unknown() -> None:
+def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as exit_:
         call_command("eval", env=["changing-plans"], model=["demo-hasty"], limit=5, fail_under=1.0)
     assert exit_.value.code == 4
     ModelEndpoint.objects.update(enabled=False)
     with pytest.raises(SystemExit) as exit_:
         call_command("eval", env=["changing-plans"], model=["demo"])
-    assert exit_.value.code == 2
+    reason = "he model 'demo' is disabled; staff who register models can set it to 'In use' at /models/"
+    assert exit_.value.code == 2 and f"T{reason}" in capsys.readouterr().err
+    path = tmp_path / "run.yaml"
+    path.write_text("name: x\nenvironments: [changing-plans]\nmodels: [demo]\n")
+    with pytest.raises(SystemExit):
+        call_command("eval", config=str(path))
+    assert f"models[0]: t{reason}" in capsys.readouterr().err
 
 
 def test_enqueue_says_that_no_worker_has_taken_the_run(

@@ -25,7 +25,7 @@ from runs.config.schema import MAX_ITEMS
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.results.forecast import PlanEstimate, estimate_plan
-from runs.selectors import list_usable_models, visible_runs
+from runs.selectors import explain_unusable_model, list_usable_models, visible_runs
 from runs.web.new_run.draft import Draft, EnvironmentChoice
 
 _FIELDS = {"environments": "environment", "models": "model", "limits.budget_usd": "budget"}  # of keys of a config
@@ -180,9 +180,7 @@ class NewRunForm(forms.Form):
     def _find_model(self, name: str) -> ChosenModel:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
-            advice = wording.suggest(name, self._endpoints)
-            near = f" {advice.capitalize()}" if advice.endswith("?") else ""
-            return ChosenModel(name, problem=f"No model is registered as {name!r}.{near}")
+            return ChosenModel(name, problem=wording.sentence(explain_unusable_model(self._user, name)))
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
             who = f"An operator sets {endpoint.api_key_env}." if self._user.is_staff else "Ask an operator to set it."
             return ChosenModel(name, problem=f"The key of {name!r} is not set on this server. {who}")

@@ -126,7 +126,8 @@ def test_open_episode_can_be_read_and_deleted(api: APIClient, version: Environme
         ({"attempt": 0}, ("attempt", "greater than or equal to 1")),
         ({"cases": "peru"}, ("cases", "unknown key; did you mean 'case'?")),
         ({"temperature": 1}, ("temperature", "unknown key; known are environment, case")),
-        ({"roles": {"user": ["nobody"]}}, ("roles", "nobody: known are small")),
+        ({"roles": {"user": ["nobody"]}}, ("roles", "No model is registered as 'nobody'; known are small.")),
+        ({"roles": {"user": ["off"]}}, ("roles", "The model 'off' is disabled; staff who register models can set it")),
         (
             {"recordings": [{"case": "peru", "content": "x", "turn": "y"}]},
             ("recordings", "recordings[0].turn: must be"),
@@ -137,6 +138,7 @@ def test_invalid_new_episode_is_rejected_with_reason(
     api: APIClient, version: EnvironmentVersion, body: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     ModelEndpoint.objects.create(name="small", model="m")
+    ModelEndpoint.objects.create(name="off", model="m", enabled=False)
     answer = begin(api, **body)
     assert answer.status_code == 400
     (error,) = answer.json()["errors"]

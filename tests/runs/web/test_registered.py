@@ -82,7 +82,10 @@ def test_yaml_and_json_configs_are_equal_and_yaml_errors_name_the_line(user: Use
     ("changes", "expected"),
     [
         ({"models": ["nobody"]}, "no model is registered as 'nobody'; known are keyed, small"),
-        ({"models": ["off"]}, "no model is registered as 'off'"),
+        (
+            {"models": ["off"]},
+            "models[0]: the model 'off' is disabled; staff who register models can set it to 'In use'",
+        ),
         ({"models": [{"name": "x", "provider": "openai", "model": "m", "base_url": "http://10.0.0.1/"}]}, "models[0]"),
         ({"models": [{"name": "x", "provider": "replay", "responses": "/etc/passwd"}]}, "models[0]"),
         ({"models": "small"}, "a list"),

@@ -286,7 +286,12 @@ def test_other_settings_are_part_of_the_config(client: Client, runner: User) -> 
         ({"environment": ["invalid"]}, "environment", "invalid cannot be used: its stored manifest is not valid"),
         ({"environment": ["secret"]}, "environment", "There is no environment 'secret' that you may run."),
         ({"environment": [f"e{i}" for i in range(501)]}, "environment", "at most 500 environments"),
-        ({"model": ["smal"]}, "model", "No model is registered as 'smal'. Did you mean 'small'?"),
+        ({"model": ["smal"]}, "model", "No model is registered as 'smal'; did you mean 'small'?"),
+        (
+            {"model": ["off"]},
+            "model",
+            "The model 'off' is disabled; staff who register models can set it to",
+        ),
         ({"model": None}, "model", "Choose at least one model."),
         ({"model": ["keyless"]}, "model", "The key of 'keyless' is not set on this server. Ask an operator to set it."),
         ({"model": ["demo"]}, "model", "has recorded answers only for environments that ship"),
@@ -316,6 +321,7 @@ def test_errors_are_at_their_fields_and_entries_are_kept(
     Environment.objects.create(slug="empty", title="Empty", summary="", category="c", visibility="published")
     Environment.objects.create(slug="secret", title="Secret", summary="", category="c")
     ModelEndpoint.objects.create(name="keyless", model="m", api_key_env="OPENAI_API_KEY", price_input=0)
+    ModelEndpoint.objects.create(name="off", model="m", enabled=False)
     register_demo_models()
     publish("invalid")
     given = form(**changes)

@@ -216,10 +216,10 @@ def test_edit_and_run_lists_what_the_form_cannot_express(client: Client, runner:
     assert "cases:\n  - Norway" in page and '<textarea id="id_config"' in page
 
 
-def test_edit_and_run_shows_models_that_are_not_registered(client: Client, runner: User) -> None:
+def test_edit_and_run_shows_models_that_are_disabled(client: Client, runner: User) -> None:
     run = start(client, {})
     ModelEndpoint.objects.filter(name="small").update(enabled=False)
-    assert "No model is registered as 'small'" in error_of(show(client, f"{URL}?run={run.pk}"), "model")
+    assert "The model 'small' is disabled" in error_of(show(client, f"{URL}?run={run.pk}"), "model")
 
 
 def test_edit_and_run_of_a_limited_run_from_a_terminal(client: Client, runner: User, tmp_path: Path) -> None:
