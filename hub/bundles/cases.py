@@ -28,13 +28,14 @@ class PreparedCase:
 
 
 def prepared_cases(
-    manifest: Manifest, environment: CompiledEnvironment | None, open_file: Opener
+    manifest: Manifest, environment: CompiledEnvironment | None, open_file: Opener, *, null_ids: bool = True
 ) -> Iterator[PreparedCase | Problem]:
     """Yield every case of the bundle in order, or a Problem in place of a wrong one.
 
     *environment* is None if it does not compile. Rows are then only mapped, and the digests are empty.
+    null_ids: whether the number of a row replaces an id that is null, as in versions that are stored already.
     """
-    mapper = CaseMapper(manifest.dataset.fields, open_file)
+    mapper = CaseMapper(manifest.dataset.fields, open_file, null_ids=null_ids)
     position = number = left_out = 0
     with DiskIndex() as ids:
         try:

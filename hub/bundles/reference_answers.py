@@ -195,10 +195,12 @@ class RecordedCalls:
     """CallModel that replies from the `recordings` of a bundle, for judges and simulated users.
 
     A row is selected by `purpose`, `case`, and `turn` or `rule` and `seat`. Without `model` it applies to every answer
-    of the case; `model: gold` or `model: wrong` (with `attempt`) limits it to these answers.
+    of the case; `model: gold` or `model: wrong` (with `attempt`) limits it to these answers. `first_lines` has the line
+    of the first recording of each case.
     """
 
     rows: dict[tuple[object, ...], str] = field(default_factory=dict)
+    first_lines: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
@@ -215,6 +217,7 @@ class RecordedCalls:
                 problems.append(Problem(file=path, line=line, message=message))
             else:
                 found.rows[_recording_key(row)] = content
+                found.first_lines.setdefault(_recorded_case(row), line)
         if problems:
             raise BundleError(problems)
         return found
@@ -244,5 +247,8 @@ class RecordedCalls:
 def _recording_key(row: Mapping[str, JSON]) -> tuple[object, ...]:
     purpose = row["purpose"]
     number_or_rule = row.get("turn", 0) if purpose == "user" else row.get("rule", "")
-    case = str(row.get("case", row.get("id", "")))
-    return purpose, case, row.get("model", ""), row.get("attempt", 0), number_or_rule, row.get("seat", 0)
+    return purpose, _recorded_case(row), row.get("model", ""), row.get("attempt", 0), number_or_rule, row.get("seat", 0)
+
+
+def _recorded_case(row: Mapping[str, JSON]) -> str:
+    return str(row.get("case", row.get("id", "")))

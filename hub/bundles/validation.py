@@ -89,7 +89,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     complete = True  # whether the ids of all cases are known
     with DiskIndex() as ids:
         if not any(problem.path.startswith("dataset") for problem in missing):
-            for found in prepared_cases(manifest, environment, bundle.file):
+            for found in prepared_cases(manifest, environment, bundle.file, null_ids=False):
                 if isinstance(found, Problem):
                     problems.add(bundle.with_line(found) if found.file == MANIFEST and found.path else found)
                     complete = False
@@ -143,7 +143,7 @@ def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
     ]
     for key, path in named:
         if isinstance(path, str) and path not in bundle.files:
-            similar = wording.find_similar(path, list(bundle.files))
+            similar = wording.find_similar_file(path, bundle.files)
             remedy = f"Did you mean {similar!r}?" if similar else "Add the file, or remove the key."
             yield bundle.problem(key, f"the bundle has no file {path!r}", remedy)
 
@@ -159,6 +159,9 @@ def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
         if isinstance(answers, Answers):
             for message in templates.check([answers.content or "", answers.messages or "", answers.script or ""]):
                 yield bundle.problem([key], message)
+
+
+_NO_CASE = "`case` is missing: the id of the case to which the recording belongs."
 
 
 def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex | None) -> Iterator[Problem]:
@@ -177,6 +180,11 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex | None) 
             yield from error.problems
     if manifest.recordings in bundle.files:
         try:
-            RecordedCalls.read(manifest.recordings or "", bundle.file)
+            recorded = RecordedCalls.read(manifest.recordings or "", bundle.file)
         except BundleError as error:
             yield from error.problems
+            return
+        for case, line in recorded.first_lines.items():
+            if ids is not None and ids.get(case) is None:
+                message = f"a recording names the case {case!r}, which does not exist." if case else _NO_CASE
+                yield Problem(file=manifest.recordings or "", line=line, message=message)

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import PurePosixPath
 
 _MAX_LISTED = 20
 _ROUNDING = 1e-9  # error of a share that is none or all
@@ -53,6 +54,18 @@ def find_similar(word: str, known: Sequence[str]) -> str | None:
     """Return the one of *known* that is close to *word*; None if there is none."""
     near = get_close_matches(word, known, n=1, cutoff=_CUTOFF) or [n for n in known if n.lower() == word.lower()]
     return near[0] if near else None
+
+
+def find_similar_file(path: str, files: Iterable[str]) -> str | None:
+    """Return the one of *files* with a name like that of *path*; None if there is none.
+
+    Names are compared without folder and extension: because of `.json` alone, stock.json resembles gold.jsonl.
+    """
+    by_stem: dict[str, list[str]] = {}
+    for file in files:
+        by_stem.setdefault(PurePosixPath(file).stem, []).append(file)
+    stem = find_similar(PurePosixPath(path).stem, list(by_stem))
+    return None if stem is None else max(by_stem[stem], key=lambda file: SequenceMatcher(None, path, file).ratio())
 
 
 def end_sentence(text: str) -> str:

@@ -14,15 +14,18 @@ from hub.protocols.messages import JSON, Message
 from hub.templating import templates
 
 MAX_ID = 200  # characters; the column's width
+_NULL_ID = "the id is null. Give every row an id, or give none to all rows: the ids are then the numbers of the rows."
 
 
 class CaseMapper:
     """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name.
 
-    *open_file* opens the images of the bundle that messages name.
+    *open_file* opens the images of the bundle that messages name. null_ids: whether the position replaces an id that is
+    null. It always replaces one that the row does not have.
     """
 
-    def __init__(self, fields: Mapping[str, object], open_file: Opener) -> None:
+    def __init__(self, fields: Mapping[str, object], open_file: Opener, *, null_ids: bool = True) -> None:
+        self._null_ids = null_ids
         self._fields = dict(fields)
         self._open_file = open_file
 
@@ -33,7 +36,11 @@ class CaseMapper:
         for name, convert in _CONVERT.items():
             try:
                 value = self._value(name, row)
-                values[name] = convert(str(position) if name == "id" and value is None else value)
+                if name == "id" and value is None:
+                    if not self._null_ids and ("id" in self._fields or "id" in row):
+                        raise ValueError(_NULL_ID)
+                    value = str(position)
+                values[name] = convert(value)
                 if name == "input" and isinstance(values[name], list):
                     values[name] = embed_images(values[name], self._open_file)
             except ValueError as error:

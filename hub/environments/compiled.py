@@ -307,6 +307,6 @@ def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes], known
         if path.endswith("/") and not any(is_code(file, [path]) for file in files):
             yield Problem(f"the bundle has no files in the folder {path!r}", where)
         elif not path.endswith("/") and path not in files:
-            similar = wording.find_similar(path, list(known))
+            similar = wording.find_similar_file(path, known)
             remedy = f"Did you mean {similar!r}?" if similar else ""
             yield Problem(f"the bundle has no file {path!r}", where, remedy=remedy)

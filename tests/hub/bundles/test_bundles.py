@@ -150,9 +150,41 @@ def test_duplicate_case_id_is_reported_with_both_lines(tmp_path):
     assert "line 1" in problem
 
 
+def test_id_that_is_null_is_rejected(tmp_path):
+    rows = [{"country": "France", "capital": "Paris"}, {"country": None, "capital": "Lima"}]
+    found = problem_lines(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}))
+    assert found[0].startswith("cases.jsonl:2 (dataset.fields.id): the id is null. Give every row an id")
+
+
 def test_answer_to_an_unknown_case_is_rejected(tmp_path):
     problem = only_problem(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
     assert problem.startswith("wrong.jsonl:1: an answer names the case 'Atlantis'")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"case": "Atlantis"}, "said.jsonl:2: a recording names the case 'Atlantis', which does not exist."),
+        ({}, "said.jsonl:2: `case` is missing: the id of the case to which the recording belongs."),
+    ],
+)
+def test_recording_of_an_unknown_case_is_rejected(tmp_path, row, problem):
+    rows = [{"purpose": "user", "case": "France", "content": "x"}, {"purpose": "user", "content": "x", **row}]
+    folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines([*rows, rows[1]])})
+    assert only_problem(folder) == problem
+
+
+def test_file_of_another_name_is_not_suggested_because_of_its_extension(tmp_path):
+    folder = write_bundle(tmp_path, gold="gold.jsonl", files={"stock.json": "{}", "old-wrong.jsonl": ""})
+    assert only_problem(folder).endswith(
+        "(gold): the bundle has no file 'gold.jsonl'. Add the file, or remove the key."
+    )
+
+
+@pytest.mark.parametrize("similar", ["golds.jsonl", "gold.json", "Gold.jsonl", "answers/gold.jsonl", "glod.jsonl"])
+def test_file_of_a_similar_name_is_suggested(tmp_path, similar):
+    folder = write_bundle(tmp_path, gold="gold.jsonl", files={similar: ""})
+    assert only_problem(folder).endswith(f"has no file 'gold.jsonl'. Did you mean {similar!r}?")
 
 
 def test_answers_are_not_reported_as_unknown_if_their_case_cannot_be_read(tmp_path):

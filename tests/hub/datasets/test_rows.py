@@ -219,6 +219,20 @@ def case(row, position=1, **fields):
     return CaseMapper(fields, opener()).case(row, file="d.jsonl", line=3, position=position)
 
 
+@pytest.mark.parametrize(
+    ("row", "fields"),
+    [
+        ({"id": None, "input": "q"}, {}),
+        ({"number": None, "input": "q"}, {"id": "number"}),
+        ({"input": "q"}, {"id": "{{ none }}"}),
+    ],
+)
+def test_id_that_is_null_is_not_replaced_by_the_position(row, fields):
+    with pytest.raises(BundleError, match=r"d.jsonl:3 \(dataset.fields.id\): the id is null. Give every row an id, or"):
+        CaseMapper(fields, opener(), null_ids=False).case(row, file="d.jsonl", line=3, position=7)
+    assert case(row, position=7, **fields).id == "7"  # in versions that are stored already
+
+
 def test_fields_default_to_the_columns_of_their_names_and_the_id_to_the_position():
     made = case({"input": "q", "target": 4, "choices": ["a", 2], "metadata": {"k": 1}, "other": True}, position=9)
     assert (made.id, made.input, made.target, made.choices, made.metadata) == ("9", "q", 4, ["a", "2"], {"k": 1})
