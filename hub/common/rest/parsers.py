@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import IO
 
+from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
+from rest_framework.utils import json
 
 from hub.common.storable import unstorable_character
 
@@ -13,7 +15,9 @@ TOO_DEEP = f"nests more than {MAX_DEPTH} levels deep"
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON of at most MAX_DEPTH levels. Deeper values would exceed Python's recursion limit later.
+    """JSON of at most MAX_DEPTH levels, without an object that has a key twice.
+
+    Deeper values would exceed Python's recursion limit later.
 
     Texts with U+0000 or a lone surrogate are rejected, because databases cannot store them. Views that accept texts of
     models replace these characters instead: they use TranscriptJSONParser.
@@ -25,9 +29,11 @@ class BoundedJSONParser(JSONParser):
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
     ) -> dict[str, object]:
         try:
-            data: dict[str, object] = super().parse(stream, media_type, parser_context)
+            data = _read_json(stream, str((parser_context or {}).get("encoding", settings.DEFAULT_CHARSET)))
         except RecursionError:
             raise ParseError(f"The body {TOO_DEEP}.") from None
+        except ValueError as error:
+            raise ParseError(f"JSON parse error - {error}") from None
         if problem := find_problem(data, storable_only=self.storable_only):
             raise ParseError(f"The body {problem}.")
         return data
@@ -37,6 +43,21 @@ class TranscriptJSONParser(BoundedJSONParser):
     """JSON with texts of models. The view replaces characters that cannot be stored."""
 
     storable_only = False
+
+
+def _read_json(stream: IO[bytes], encoding: str) -> dict[str, object]:
+    """Return the JSON of *stream*. Raises ParseError for a key that is given twice, and ValueError."""
+    value: dict[str, object] = json.loads(stream.read().decode(encoding), object_pairs_hook=_object_of)
+    return value
+
+
+def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ParseError(f"The body has the key {twice[:100]!r} twice in one object; remove one.")
+    return value
 
 
 def find_problem(value: object, *, storable_only: bool = True) -> str:

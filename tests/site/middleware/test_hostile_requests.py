@@ -1,4 +1,4 @@
-"""Malicious requests: U+0000 in URLs, and deeply nested JSON."""
+"""Malicious requests: U+0000 in URLs, deeply nested JSON, and JSON that is no valid or an ambiguous object."""
 
 import base64
 import json
@@ -56,6 +56,20 @@ def test_deeply_nested_json_gets_400_over_rest(admin: Client, body: str) -> None
     answer = admin.post("/api/v1/episodes/", body, content_type="application/json")
     assert answer.status_code == 400
     assert "100 levels" in answer.json()["message"]
+
+
+@pytest.mark.parametrize("url", ["/api/v1/episodes/", "/api/v1/score", "/api/v1/webhooks/", "/api/v1/runs/"])
+def test_key_that_is_given_twice_gets_400_over_rest(admin: Client, url: str) -> None:
+    answer: Any = admin.post(url, '{"name": {"a": 1, "b": 2, "a": 1}}', content_type="application/json")
+    assert answer.status_code == 400
+    said = answer.json()
+    assert "the key 'a' " in said["message"] + str(said["errors"]) and "twice" in str(said)
+
+
+@pytest.mark.parametrize("body", ["{", '{"seed": NaN}', b"\xff\xfe{}"])
+def test_body_that_is_no_json_gets_400_over_rest(admin: Client, body: str | bytes) -> None:
+    answer: Any = admin.post("/api/v1/episodes/", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["message"].partition(" - ")[0]) == (400, "JSON parse error")
 
 
 def test_deeply_nested_json_in_form_fields_is_rejected(admin: Client) -> None:
