@@ -4,7 +4,7 @@ from typing import cast
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
+from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
@@ -83,11 +83,11 @@ class WebhookDetail(APIView):
 
     @extend_schema(operation_id="webhooks_read", responses=WebhookItem)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(WebhookItem(get_object_or_404(cast(User, request.user).webhooks, pk=pk)).data)
+        return Response(WebhookItem(_get_own_webhook(request, pk)).data)
 
     @extend_schema(operation_id="webhooks_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        get_object_or_404(cast(User, request.user).webhooks, pk=pk).delete()
+        _get_own_webhook(request, pk).delete()
         return Response(status=204)
 
 
@@ -103,4 +103,12 @@ class DeliveryList(ListAPIView[WebhookDelivery]):
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
         FilterForm(self.request.query_params).values()
-        return get_object_or_404(cast(User, self.request.user).webhooks, pk=self.kwargs["pk"]).deliveries.all()
+        return _get_own_webhook(self.request, self.kwargs["pk"]).deliveries.all()
+
+
+def _get_own_webhook(request: Request, pk: int) -> Webhook:
+    """Return the webhook of the requesting user. Raises Http404, also for webhooks of other users."""
+    webhook = Webhook.objects.filter(user=cast(User, request.user), pk=pk).first()
+    if webhook is None:
+        raise Http404(f"You have no webhook {pk}.")
+    return webhook

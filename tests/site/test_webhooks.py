@@ -296,6 +296,8 @@ def test_webhooks_of_others_do_not_exist(client: Client) -> None:
         assert client.get(url).status_code == 404
     assert client.post(f"/account/webhooks/{webhook.pk}/", {"delete": ""}).status_code == 404
     assert client.delete(f"/api/v1/webhooks/{webhook.pk}/").status_code == 404
+    for url in (f"/api/v1/webhooks/{webhook.pk}/", f"/api/v1/webhooks/{webhook.pk}/deliveries/"):
+        assert client.get(url).json()["message"] == f"You have no webhook {webhook.pk}."
 
 
 def test_token_needs_the_scope_run_to_create_a_webhook(client: Client) -> None:
