@@ -49,7 +49,8 @@ def is_usable_subject(subject: object) -> bool:
 
 def _find_identity(id_token: Claims, userinfo: Claims, openid: OpenIDSettings) -> OpenIDIdentity:
     subject = str(id_token["sub"])
-    mail = _verified_mail(userinfo if "email" in userinfo else id_token)
+    named = userinfo if "email" in userinfo else id_token
+    mail = _verified_mail(named)
     if openid.mail_domains and mail.rpartition("@")[2].lower() not in openid.mail_domains:
         allowed = ", ".join(openid.mail_domains)
         raise _refused(
@@ -59,6 +60,12 @@ def _find_identity(id_token: Claims, userinfo: Claims, openid: OpenIDSettings) -
         )
     identity = OpenIDIdentity.objects.select_related("user").filter(issuer=openid.issuer, subject=subject).first()
     if identity is None:
+        if not mail and _is_verified(named) and named.get("email"):
+            raise _refused(
+                f"{openid.label} names a mail address that an account of this site cannot have. Use another one there, "
+                f"or ask an administrator to link your account: your identity is {subject}.",
+                subject,
+            )
         if not mail:
             raise _refused(
                 f"{openid.label} does not say that your mail address is verified, so it cannot be matched with an "
@@ -142,14 +149,18 @@ def _set_groups(user: User, claims: Claims, openid: OpenIDSettings) -> None:
 
 def _verified_mail(claims: Claims) -> str:
     """Return the mail address if the provider has verified it and an account can have it, otherwise an empty text."""
-    mail, verified = claims.get("email"), claims.get("email_verified")
-    if not isinstance(mail, str) or verified not in (True, "true") or len(mail) > _MAX_MAIL:
+    mail = claims.get("email")
+    if not isinstance(mail, str) or not _is_verified(claims) or len(mail) > _MAX_MAIL:
         return ""
     try:
         validate_email(mail)
     except ValidationError:
         return ""
     return User.objects.normalize_email(mail)
+
+
+def _is_verified(claims: Claims) -> bool:
+    return claims.get("email_verified") in (True, "true")
 
 
 def _normal(mail: str) -> str:
