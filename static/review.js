@@ -56,7 +56,11 @@
       words.textContent = `${mark.side.toUpperCase()} ${mark.category} (${mark.severity}) “${(mark.quote || "").slice(0, LISTED)}” ${mark.note}`;
       const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
       remove.setAttribute("aria-label", `Remove mark ${index + 1}`);
-      remove.addEventListener("click", () => keep(marks().filter((_, i) => i !== index)));
+      remove.addEventListener("click", () => {
+        keep(marks().filter((_, i) => i !== index));
+        const left = list.querySelectorAll("button"); // this button is gone: keep the focus near it
+        (left[Math.min(index, left.length - 1)] ?? document.querySelector("[data-mark]")).focus();
+      });
       item.append(words, remove);
       return item;
     }));
@@ -154,8 +158,9 @@
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
   let timer = 0, unsaved = false;
+  const deciding = () => form()?.classList.contains("htmx-request"); // the server refuses drafts of a decided pair
   const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
-    if (form() !== here) return;
+    if (form() !== here || deciding()) return;
     const state = document.getElementById("draft-state");
     state.textContent = problem || "Draft saved.";
     if (problem) state.closest("details").open = true;
@@ -164,7 +169,7 @@
     const here = form();
     clearTimeout(timer);
     timer = 0;
-    if (!here) return;
+    if (!here || deciding()) return;
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       const problem = answer.redirected
@@ -215,8 +220,13 @@
       target.requestSubmit(submitter);
     } else unsaved = false; // skipped, reopened another pair, or signed out
   });
+  // What is typed while a decision is sent would be lost with the form.
+  const lock = (locked) => document.querySelectorAll("#decision textarea").forEach((e) => { e.readOnly = locked; });
+  document.addEventListener("htmx:beforeSend", (event) => { if (event.detail.elt === form()) lock(true); });
   document.addEventListener("htmx:afterRequest", (event) => { // a decision that failed is still to be saved as a draft
-    if (!event.detail.successful && form() && event.detail.elt === form()) saveSoon();
+    if (event.detail.successful || !form() || event.detail.elt !== form()) return;
+    lock(false);
+    saveSoon();
   });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks

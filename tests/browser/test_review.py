@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
@@ -235,6 +235,70 @@ def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
     page.get_by_label("Critique").fill("One. Two. Three.")
     expect(state).to_contain_text("You have decided or skipped this pair")
     assert Assignment.objects.get().draft["critique"] == "One."
+
+
+def test_nothing_is_reported_or_typed_while_a_slow_decision_is_sent(sign_in: SignIn) -> None:
+    _first, second = waiting_pairs(2)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    drafts: list[int] = []
+    page.on("response", lambda answer: answer.url.endswith("/draft/") and drafts.append(answer.status))
+
+    def slow(route: Route) -> None:
+        answer = route.fetch()
+        page.wait_for_timeout(1500)
+        route.fulfill(response=answer)
+
+    page.route("**/decision/", slow)
+    page.keyboard.press("a")
+    with page.expect_request("**/decision/"):
+        page.keyboard.press("Enter")
+    page.keyboard.press("b")
+    page.keyboard.press("c")
+    page.keyboard.type("Too late.")
+    page.wait_for_timeout(1000)
+    assert f"/{second.pk}/" not in page.url
+    expect(page.locator("#draft-state")).to_be_empty()
+    expect(page.get_by_label("Critique")).to_have_value("")
+    page.wait_for_url(f"**/review/{second.pk}/")
+    page.keyboard.press("c")
+    page.keyboard.type("In time.")
+    expect(page.locator("#draft-state")).to_have_text("Draft saved.")
+    assert set(drafts) == {204}
+    assert Preference.objects.get().verdict == "first"
+
+
+def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    page.context.set_offline(True)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The server did not answer")
+    page.context.set_offline(False)
+    page.keyboard.press("c")
+    page.keyboard.type("One.")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    assert Preference.objects.get().critique == "One."
+
+
+def test_focus_stays_in_the_list_of_marks_after_one_is_removed(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("one", "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    for words in ("o", "n", "e"):
+        select(page, words)
+        marked(page)
+    page.keyboard.press("d")
+    page.get_by_role("button", name="Remove mark 2").press("Enter")
+    expect(page.get_by_role("button", name="Remove mark 2")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Remove mark 1")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Mark the selection")).to_be_focused()
+    assert highlighted(page) == []
 
 
 def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> None:
