@@ -242,7 +242,7 @@ def test_nothing_is_reported_or_typed_while_a_slow_decision_is_sent(sign_in: Sig
     page = sign_in(reviewer())
     page.goto("/review/")
     drafts: list[int] = []
-    page.on("response", lambda answer: answer.url.endswith("/draft/") and drafts.append(answer.status))
+    page.on("response", lambda answer: drafts.extend([answer.status] if answer.url.endswith("/draft/") else []))
 
     def slow(route: Route) -> None:
         answer = route.fetch()
