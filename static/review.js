@@ -7,6 +7,7 @@
     (e.tagName === "INPUT" && !/^(radio|checkbox)$/.test(e.type)));
   const keysOff = () => localStorage.getItem("keys") === "off";
   const LISTED = 80; // characters of a quote in the list of marks
+  const BLOCKS = "p, li, th, td, pre, h1, h2, h3, h4, h5, h6, .line, .answer"; // their texts are separated by a space
   const points = (text) => Array.from(text).length; // code points, as the server counts
 
   // ---- marks: kept in the form's hidden field, shown as a list and with the CSS highlight API
@@ -82,7 +83,7 @@
     if (!element) return null;
     if (!element.contains(range.startContainer)) range.setStart(element, 0);
     if (!element.contains(range.endContainer)) range.setEnd(element, element.childNodes.length);
-    let start = null, end = null, quote = "";
+    let start = null, end = null, quote = "", shown = "", block = null;
     for (const part of parts(element).filter((one) => range.intersectsNode(one.e))) {
       const piece = new Range();
       piece.selectNodeContents(part.e);
@@ -96,9 +97,12 @@
       if (start === null) start = from;
       end = part.special ? part.end : from + points(words);
       quote += words;
+      const inside = part.e.closest(BLOCKS);
+      shown += block && inside !== block && !/\s$/.test(shown) ? ` ${words}` : words;
+      block = inside;
     }
     const kept = quote.replace(/\n+$/, ""); // selecting a line includes its line break
-    return kept ? { element, start, end: end - (quote.length - kept.length), quote: kept } : null;
+    return kept ? { element, start, end: end - (quote.length - kept.length), quote: shown.replace(/\n+$/, "") } : null;
   };
   const written = (side, words) => { // find text typed into the dialog in the response; white space is ignored
     const wanted = words.replace(/\s+/g, "");
