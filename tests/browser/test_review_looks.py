@@ -129,6 +129,22 @@ def test_each_block_of_an_answer_has_its_own_direction(sign_in: SignIn, width: i
     assert all(page.locator(f".side-a {name}").first.evaluate(ends) < 20 for name in ("p", "ul"))
 
 
+def test_each_line_of_the_source_has_its_own_direction(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("שלום.\nDone.", "Done.\nשלום."))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("r")
+    expect(page.locator(".side pre.source")).to_have_count(2)
+    at_the_right = """(lines) => lines.map((line) => {
+        const range = document.createRange();
+        range.selectNodeContents(line);
+        const outer = line.getBoundingClientRect(), inner = range.getBoundingClientRect();
+        return outer.right - inner.right < inner.left - outer.left - 60;  // the number of the line
+    })"""
+    found = [page.locator(f".side-{name} .line").evaluate_all(at_the_right) for name in "ab"]
+    assert found == [[True, False], [False, True]]
+
+
 def test_tables_in_both_answers_are_no_landmarks_of_the_same_name(sign_in: SignIn) -> None:
     table = "| n | f |\n| - | - |\n| 1 | 2 |\n"
     waiting_pairs(1, texts=(f"Yes.\n\n{table}", f"No.\n\n{table}"))
