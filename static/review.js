@@ -222,7 +222,7 @@
       await save();
       leaving = false;
       target.requestSubmit(submitter);
-    } else unsaved = false; // skipped, reopened another pair, or signed out
+    } else if (target.matches("[data-sign-out]")) unsaved = false; // after skipping and undoing, the session may have ended
   });
   // What is typed while a decision is sent would be lost with the form.
   const lock = (locked) => document.querySelectorAll("#decision textarea").forEach((e) => { e.readOnly = locked; });

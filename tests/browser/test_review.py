@@ -194,6 +194,28 @@ def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sig
     assert Preference.objects.get(source="human").critique == "Neither says why."
 
 
+@pytest.mark.parametrize("button", ["Skip", "Undo last"])
+@pytest.mark.parametrize("known", [False, True])  # whether the page has reported that the session has ended
+def test_words_before_skip_or_undo_are_kept_if_the_session_has_ended(sign_in: SignIn, button: str, known: bool) -> None:
+    _first, second = waiting_pairs(2)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/review/{second.pk}/")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_label("Critique").fill("One.")
+    if known:
+        expect(page.locator("#draft-state")).to_contain_text("you are signed out")
+        page.keyboard.press("Escape")
+    page.get_by_role("button", name=button).click()
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**/review/{second.pk}/")
+    expect(page.get_by_label("Critique")).to_have_value("One.")
+
+
 def test_what_one_reviewer_entered_is_not_shown_to_the_next(sign_in: SignIn) -> None:
     waiting_pairs(1, overlap=2)
     page, other = sign_in(reviewer("ann")), sign_in(reviewer("bea"))
