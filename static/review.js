@@ -162,7 +162,8 @@
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
   let timer = 0, unsaved = false;
-  const deciding = () => form()?.classList.contains("htmx-request"); // the server refuses drafts of a decided pair
+  let sent = null; // the form whose decision is being sent: the server refuses drafts of a decided pair
+  const deciding = () => sent !== null && sent === form();
   const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
     if (form() !== here || deciding()) return;
     const state = document.getElementById("draft-state");
@@ -226,9 +227,14 @@
   });
   // What is typed while a decision is sent would be lost with the form.
   const lock = (locked) => document.querySelectorAll("#decision textarea").forEach((e) => { e.readOnly = locked; });
-  document.addEventListener("htmx:beforeSend", (event) => { if (event.detail.elt === form()) lock(true); });
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (event.detail.elt !== form()) return;
+    sent = form();
+    lock(true);
+  });
   document.addEventListener("htmx:afterRequest", (event) => { // a decision that failed is still to be saved as a draft
     if (event.detail.successful || !form() || event.detail.elt !== form()) return;
+    sent = null;
     lock(false);
     saveSoon();
   });
