@@ -187,7 +187,7 @@ class TeamAdmin(admin.ModelAdmin):
 
 @admin.register(EnvironmentVersion)
 class EnvironmentVersionAdmin(CuratorAdmin):
-    list_display = ["__str__", "case_count", "digest", "deprecated", "created_at"]
+    list_display = ["__str__", "case_count", "short_digest", "deprecated", "created_at"]
     list_filter = [EnvironmentFilter]
     list_select_related = ["environment"]
     search_fields = ["environment__slug", "digest"]
@@ -197,6 +197,11 @@ class EnvironmentVersionAdmin(CuratorAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[EnvironmentVersion]:
         hidden = list_foreign_environments(request.user).values("pk")
         return super().get_queryset(request).exclude(environment__in=hidden)
+
+    @admin.display(description="digest", ordering="digest")
+    def short_digest(self, version: EnvironmentVersion) -> str:
+        """Return the first characters, as the pages show them: all 64 would push the next columns out of sight."""
+        return version.digest[:12]
 
     @admin.display(description="certificate")
     def gates(self, version: EnvironmentVersion) -> SafeString:

@@ -7,6 +7,7 @@
     (e.tagName === "INPUT" && !/^(radio|checkbox)$/.test(e.type)));
   const keysOff = () => localStorage.getItem("keys") === "off";
   const LISTED = 80; // characters of a quote in the list of marks
+  const BLOCKS = "p, li, th, td, pre, h1, h2, h3, h4, h5, h6, .line, .answer"; // their texts are separated by a space
   const points = (text) => Array.from(text).length; // code points, as the server counts
 
   // ---- marks: kept in the form's hidden field, shown as a list and with the CSS highlight API
@@ -56,7 +57,11 @@
       words.textContent = `${mark.side.toUpperCase()} ${mark.category} (${mark.severity}) “${(mark.quote || "").slice(0, LISTED)}” ${mark.note}`;
       const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
       remove.setAttribute("aria-label", `Remove mark ${index + 1}`);
-      remove.addEventListener("click", () => keep(marks().filter((_, i) => i !== index)));
+      remove.addEventListener("click", () => {
+        keep(marks().filter((_, i) => i !== index));
+        const left = list.querySelectorAll("button"); // this button is gone: keep the focus near it
+        (left[Math.min(index, left.length - 1)] ?? document.querySelector("[data-mark]")).focus();
+      });
       item.append(words, remove);
       return item;
     }));
@@ -78,7 +83,7 @@
     if (!element) return null;
     if (!element.contains(range.startContainer)) range.setStart(element, 0);
     if (!element.contains(range.endContainer)) range.setEnd(element, element.childNodes.length);
-    let start = null, end = null, quote = "";
+    let start = null, end = null, quote = "", shown = "", block = null;
     for (const part of parts(element).filter((one) => range.intersectsNode(one.e))) {
       const piece = new Range();
       piece.selectNodeContents(part.e);
@@ -92,9 +97,12 @@
       if (start === null) start = from;
       end = part.special ? part.end : from + points(words);
       quote += words;
+      const inside = part.e.closest(BLOCKS);
+      shown += block && inside !== block && !/\s$/.test(shown) ? ` ${words}` : words;
+      block = inside;
     }
     const kept = quote.replace(/\n+$/, ""); // selecting a line includes its line break
-    return kept ? { element, start, end: end - (quote.length - kept.length), quote: kept } : null;
+    return kept ? { element, start, end: end - (quote.length - kept.length), quote: shown.replace(/\n+$/, "") } : null;
   };
   const written = (side, words) => { // find text typed into the dialog in the response; white space is ignored
     const wanted = words.replace(/\s+/g, "");
@@ -154,8 +162,10 @@
   // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
   let timer = 0, unsaved = false;
+  let sent = null; // the form whose decision is being sent: the server refuses drafts of a decided pair
+  const deciding = () => sent !== null && sent === form();
   const report = (here, problem) => { // the panel that has the state may be folded: a problem unfolds it
-    if (form() !== here) return;
+    if (form() !== here || deciding()) return;
     const state = document.getElementById("draft-state");
     state.textContent = problem || "Draft saved.";
     if (problem) state.closest("details").open = true;
@@ -164,7 +174,7 @@
     const here = form();
     clearTimeout(timer);
     timer = 0;
-    if (!here) return;
+    if (!here || deciding()) return;
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       const problem = answer.redirected
@@ -213,10 +223,20 @@
       await save();
       leaving = false;
       target.requestSubmit(submitter);
-    } else unsaved = false; // skipped, reopened another pair, or signed out
+    } else if (target.matches("[data-sign-out]")) unsaved = false; // after skipping and undoing, the session may have ended
+  });
+  // What is typed while a decision is sent would be lost with the form.
+  const lock = (locked) => document.querySelectorAll("#decision textarea").forEach((e) => { e.readOnly = locked; });
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (event.detail.elt !== form()) return;
+    sent = form();
+    lock(true);
   });
   document.addEventListener("htmx:afterRequest", (event) => { // a decision that failed is still to be saved as a draft
-    if (!event.detail.successful && form() && event.detail.elt === form()) saveSoon();
+    if (event.detail.successful || !form() || event.detail.elt !== form()) return;
+    sent = null;
+    lock(false);
+    saveSoon();
   });
 
   // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks

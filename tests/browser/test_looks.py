@@ -107,6 +107,7 @@ def test_curator_pages_are_accessible(visit: Visit, site: FullSite, screens: Scr
     found = findings_in(page, screens)
     for url in [
         "/admin/hub/environment/",
+        "/admin/hub/environmentversion/?environment=none",
         f"/admin/hub/environment/{version.environment_id}/change/",
         f"/admin/hub/environmentversion/{version.pk}/change/",
         "/admin/hub/casedefect/",

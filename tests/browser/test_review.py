@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
@@ -194,6 +194,28 @@ def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sig
     assert Preference.objects.get(source="human").critique == "Neither says why."
 
 
+@pytest.mark.parametrize("button", ["Skip", "Undo last"])
+@pytest.mark.parametrize("known", [False, True])  # whether the page has reported that the session has ended
+def test_words_before_skip_or_undo_are_kept_if_the_session_has_ended(sign_in: SignIn, button: str, known: bool) -> None:
+    _first, second = waiting_pairs(2)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/review/{second.pk}/")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_label("Critique").fill("One.")
+    if known:
+        expect(page.locator("#draft-state")).to_contain_text("you are signed out")
+        page.keyboard.press("Escape")
+    page.get_by_role("button", name=button).click()
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**/review/{second.pk}/")
+    expect(page.get_by_label("Critique")).to_have_value("One.")
+
+
 def test_what_one_reviewer_entered_is_not_shown_to_the_next(sign_in: SignIn) -> None:
     waiting_pairs(1, overlap=2)
     page, other = sign_in(reviewer("ann")), sign_in(reviewer("bea"))
@@ -235,6 +257,70 @@ def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
     page.get_by_label("Critique").fill("One. Two. Three.")
     expect(state).to_contain_text("You have decided or skipped this pair")
     assert Assignment.objects.get().draft["critique"] == "One."
+
+
+def test_nothing_is_reported_or_typed_while_a_slow_decision_is_sent(sign_in: SignIn) -> None:
+    _first, second = waiting_pairs(2)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    drafts: list[int] = []
+    page.on("response", lambda answer: drafts.extend([answer.status] if answer.url.endswith("/draft/") else []))
+
+    def slow(route: Route) -> None:
+        answer = route.fetch()
+        page.wait_for_timeout(1500)
+        route.fulfill(response=answer)
+
+    page.route("**/decision/", slow)
+    page.keyboard.press("a")
+    with page.expect_request("**/decision/"):
+        page.keyboard.press("Enter")
+    page.keyboard.press("b")
+    page.keyboard.press("c")
+    page.keyboard.type("Too late.")
+    page.wait_for_timeout(1000)
+    assert f"/{second.pk}/" not in page.url
+    expect(page.locator("#draft-state")).to_be_empty()
+    expect(page.get_by_label("Critique")).to_have_value("")
+    page.wait_for_url(f"**/review/{second.pk}/")
+    page.keyboard.press("c")
+    page.keyboard.type("In time.")
+    expect(page.locator("#draft-state")).to_have_text("Draft saved.")
+    assert set(drafts) == {204}
+    assert Preference.objects.get().verdict == "first"
+
+
+def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    page.context.set_offline(True)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The server did not answer")
+    page.context.set_offline(False)
+    page.keyboard.press("c")
+    page.keyboard.type("One.")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    assert Preference.objects.get().critique == "One."
+
+
+def test_focus_stays_in_the_list_of_marks_after_one_is_removed(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("one", "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    for words in ("o", "n", "e"):
+        select(page, words)
+        marked(page)
+    page.keyboard.press("d")
+    page.get_by_role("button", name="Remove mark 2").press("Enter")
+    expect(page.get_by_role("button", name="Remove mark 2")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Remove mark 1")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Mark the selection")).to_be_focused()
+    assert highlighted(page) == []
 
 
 def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> None:

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review.models import Guideline, Pair
 from review.queue import assignments
-from tests.browser.looks.checks import findings
+from tests.browser.looks.checks import accessibility_findings, findings
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -112,3 +113,43 @@ def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None
     page.get_by_role("alert").wait_for()
     found += findings(page)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_each_block_of_an_answer_has_its_own_direction(sign_in: SignIn, width: int) -> None:
+    code = "```python\n# שלום\nf(x):\n```"
+    waiting_pairs(1, texts=(f"שלום.\n\nDone.\n\n{code}\n\n- פריט", "Done:\n\nשלום.\n\n- פריט"))
+    page = sign_in(reviewer(), viewport={"width": width, "height": 900})
+    page.goto("/review/")
+    directions = "(blocks) => blocks.map((block) => [block.tagName, getComputedStyle(block).direction])"
+    sides = {name: page.locator(f".side-{name} .rendered > *").evaluate_all(directions) for name in "ab"}
+    assert sides["a"] == [["P", "rtl"], ["P", "ltr"], ["DIV", "ltr"], ["UL", "rtl"]]
+    assert sides["b"] == [["P", "ltr"], ["P", "rtl"], ["UL", "rtl"]]
+    ends = "(block) => block.parentElement.getBoundingClientRect().right - block.getBoundingClientRect().right"
+    assert all(page.locator(f".side-a {name}").first.evaluate(ends) < 20 for name in ("p", "ul"))
+
+
+def test_each_line_of_the_source_has_its_own_direction(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("שלום.\nDone.", "Done.\nשלום."))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("r")
+    expect(page.locator(".side pre.source")).to_have_count(2)
+    at_the_right = """(lines) => lines.map((line) => {
+        const range = document.createRange();
+        range.selectNodeContents(line);
+        const outer = line.getBoundingClientRect(), inner = range.getBoundingClientRect();
+        return outer.right - inner.right < inner.left - outer.left - 60;  // the number of the line
+    })"""
+    found = [page.locator(f".side-{name} .line").evaluate_all(at_the_right) for name in "ab"]
+    assert found == [[True, False], [False, True]]
+
+
+def test_tables_in_both_answers_are_no_landmarks_of_the_same_name(sign_in: SignIn) -> None:
+    table = "| n | f |\n| - | - |\n| 1 | 2 |\n"
+    waiting_pairs(1, texts=(f"Yes.\n\n{table}", f"No.\n\n{table}"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    assert accessibility_findings(page) == []
+    for side in "ab":
+        expect(page.locator(f".side-{side}").get_by_role("group", name="Table")).to_have_count(1)

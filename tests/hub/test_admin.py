@@ -107,6 +107,12 @@ def test_version_content_cannot_be_changed_in_the_admin(curator, version):
     assert curator.get("/admin/hub/environmentversion/add/").status_code == 403
 
 
+def test_list_of_versions_shows_the_first_characters_of_digests(curator, version):
+    page = curator.get("/admin/hub/environmentversion/", {"q": version.digest}).content.decode()
+    assert f">{version.digest[:12]}</td>" in page
+    assert f">{version.digest}<" not in page
+
+
 def test_reports_of_wrong_cases_are_resolved_once(curator, version):
     claim = CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
     act(curator, "casedefect", "accept", claim.pk)

@@ -124,3 +124,12 @@ def test_pairs_of_private_environments_of_others_return_404(ann: Client) -> None
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
     assert ann.get(f"/review/runs/{pair.run_id}/").status_code == 404
     assert ann.get(f"/review/responses/{pair.first_id}/").status_code == 404
+
+
+def test_review_is_linked_only_for_reviewers(client: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    for who, linked in ((member(name="reader"), False), (member("Reviewer", name="reviewer"), True)):
+        client.force_login(who)
+        for address in (f"/review/responses/{pair.first_id}/", "/preferences/", "/agreement/"):
+            main = client.get(address).content.decode().partition("<main")[2]
+            assert ('href="/review/' in main) == linked, (who.username, address)

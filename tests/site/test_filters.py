@@ -1,5 +1,7 @@
 """Filters of lists and exports: unknown or invalid parameters are rejected by name and never ignored."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
@@ -56,6 +58,8 @@ PAGES = [
     ("/runs/", "status=typo", "a run to be found"),
     ("/runs/", "environment=sum", "a run to be found"),
     ("/runs/RUN/", "status=typo", 'data-open class="mono" href="/responses/'),
+    ("/runs/RUN/cases/", "solved=typo", "All responses to this case side by side"),
+    ("/hub/sums/1.0.0/results/", "model=" + "x" * 201, "<caption"),
     ("/preferences/", "verdict=typo", "data-open href"),
     ("/agreement/", "run=x", "Reviewers</h2>"),
     ("/ranking/", "source=typo", "<svg class="),
@@ -98,6 +102,7 @@ def test_pages_report_invalid_filters_and_show_no_rows(
         assert answer.status_code == 400
         assert f"<code>{query.partition('=')[0]}</code>: " in page
         assert row not in page
+        assert re.findall(r'class="empty">[^<]*\b(?:yet|No more|the same)\b', page) == []  # there are rows, not shown
 
 
 def test_unknown_names_are_answered_with_those_that_the_user_may_see(api: APIClient, run: Run) -> None:

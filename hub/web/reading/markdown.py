@@ -148,11 +148,14 @@ class _Renderer:
             return "<hr>\n"
         if token.hidden:
             return ""
+        # Each block of a model's text has its own direction: answers mix languages, and code is written from the left.
+        direction = ' dir="auto"' if token.level == 0 and not self.document else ""
         if token.tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
             level = min(int(token.tag[1]) - 1 + self.heading, 6)
-            return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+            return f"<h{level}{direction}>" if token.nesting == 1 else f"</h{level}>\n"
         if token.tag == "table":
-            opened = '<div class="table" tabindex="0" role="region" aria-label="Table"><table>'
+            # No region: answers side by side would have landmarks of the same name.
+            opened = f'<div class="table" tabindex="0" role="group" aria-label="Table"{direction}><table>'
             return opened if token.nesting == 1 else "</table></div>\n"
         if token.tag not in _BLOCK_TAGS:
             return ""
@@ -162,7 +165,7 @@ class _Renderer:
             return f"</{token.tag}>\n"
         start = f' start="{int(token.attrs["start"])}"' if token.tag == "ol" and "start" in token.attrs else ""
         aligned = ' class="num"' if str(token.attrs.get("style", "")).endswith("right") else ""
-        return f"<{token.tag}{start}{aligned}>"
+        return f"<{token.tag}{start}{aligned}{direction}>"
 
     def _code(self, token: Token) -> str:
         first = (token.map or [0])[0] + (token.type == "fence")

@@ -132,7 +132,7 @@ def read_text(text: str, *, source: bool = False, marks: Sequence[MarkedSpan] = 
     html = None if source or len(text) > MAX_RENDERED else _rendered(text, writer)
     if html is None:
         return _as_written(text, marks, positions)
-    return _finished(f'<div class="rendered" dir="auto">{html}</div>', text, writer, source=False)
+    return _finished(f'<div class="rendered">{html}</div>', text, writer, source=False)
 
 
 def read_result(text: str, *, source: bool = False, marks: Sequence[MarkedSpan] = (), positions: bool = False) -> Text:

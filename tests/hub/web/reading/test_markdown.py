@@ -41,7 +41,7 @@ def outside_of_vocabulary(html: str) -> list[str]:
     ("text", "part"),
     [
         ("**b** and *i*", "<strong>b</strong> and <em>i</em>"),
-        ("# Title", "<h4>Title</h4>"),
+        ("# Title", '<h4 dir="auto">Title</h4>'),
         ("a\nb", "a<br>\nb"),
         ("word " * 13 + "the\nend", "the\nend"),
         ("word " * 13 + "the\nEnd", "the<br>\nEnd"),
@@ -56,7 +56,7 @@ def outside_of_vocabulary(html: str) -> list[str]:
         ("$5 and *six* $7", "$5 and <em>six</em> $7"),
         ("[x](https://a.test/)", '<a href="https://a.test/" rel="noopener noreferrer nofollow">x</a>'),
         ("<b>x</b>", "&lt;b&gt;x&lt;/b&gt;"),
-        ("1. a\n2. b", "<ol><li>a</li>\n<li>b</li>"),
+        ("1. a\n2. b", '<ol dir="auto"><li>a</li>\n<li>b</li>'),
     ],
 )
 def test_text_is_rendered(text: str, part: str) -> None:
@@ -73,7 +73,7 @@ def test_hostile_text_stays_text(text: str) -> None:
 def test_line_breaks_of_documents_are_spaces_and_those_of_models_are_kept() -> None:
     text = "one\n(2) two  \nthree"
     assert markdown_html(text) == "<p>one\n(2) two<br>\nthree</p>\n"
-    assert markdown_to_html(text, SpanWriter()) == "<p>one<br>\n(2) two<br>\nthree</p>\n"
+    assert markdown_to_html(text, SpanWriter()) == '<p dir="auto">one<br>\n(2) two<br>\nthree</p>\n'
 
 
 @pytest.mark.parametrize(
