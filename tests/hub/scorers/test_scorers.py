@@ -361,6 +361,9 @@ def test_invalid_regex_is_rejected() -> None:
         ("98.9", {"target": 100, "relative": 0.01}, 0.0),
         ("3.2", {"target": 3, "tolerance": 0.2}, 1.0),
         ("3.21", {"target": 3, "tolerance": 0.2}, 0.0),
+        ("1.3", {"target": 1, "tolerance": 0.3}, 1.0),  # the binary number 0.3 is less than 3/10
+        ("103", {"target": 100, "relative": 0.03}, 1.0),
+        ("103.01", {"target": 100, "relative": 0.03}, 0.0),
         ("It is 6 + 6 = 12.\n#### 12", {"target": "Six and six.\n#### 12"}, 1.0),
         ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
     ],
