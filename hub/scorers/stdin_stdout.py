@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -113,9 +114,13 @@ def _close(a: str, b: str, tolerance: float) -> bool:
     if "_" in a or "_" in b:
         return False  # float() reads 1_0 as 10
     try:
-        return math.isclose(float(a), float(b), rel_tol=tolerance, abs_tol=tolerance)
-    except ValueError:
+        if not (math.isfinite(float(a)) and math.isfinite(float(b))):
+            return float(a) == float(b)
+        # Compared as decimal numbers: in binary, 0.333334 and 0.333333 differ by more than 1e-6.
+        found, wanted = Decimal(a), Decimal(b)
+    except (ValueError, InvalidOperation):
         return False
+    return abs(found - wanted) <= Decimal(str(tolerance)) * max(1, abs(found), abs(wanted))
 
 
 _COMPARE: dict[str, Callable[[str, str, float], object]] = {"lines": _lines, "tokens": _tokens, "floats": _floats}
