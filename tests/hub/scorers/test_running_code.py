@@ -285,6 +285,25 @@ async def test_outputs_are_compared_by_lines_tokens_or_floats(
 
 
 @pytest.mark.parametrize(
+    ("code", "wanted", "reason"),
+    [
+        ("print('a  b')", "a b\n", "Input 1, line 1: expected 'a b', printed 'a  b'."),
+        ("print('a\\n\\nb')", "a\nb\n", "Input 1, line 2: expected 'b', printed ''."),
+        (
+            "print('a' * 300 + 'c')",
+            "a" * 300 + "b",
+            f"Input 1, line 1: expected …'{'a' * 30}b', printed …'{'a' * 30}c'.",
+        ),
+        ("print('cafe\\u0301')", "café", "Input 1: expected 'café', printed 'cafe\u0301'."),
+    ],
+)
+async def test_reason_shows_how_outputs_differ(code: str, wanted: str, reason: str, sandbox_pool: Any) -> None:
+    cases = [{"stdin": "", "stdout": wanted}]
+    verdict = await judge("stdin_stdout", f"```python\n{code}\n```", pool=sandbox_pool, cases=cases)
+    assert (verdict.value, verdict.reason) == (0.0, reason)
+
+
+@pytest.mark.parametrize(
     ("end", "value"), [("exit()", 1.0), ("quit(0)", 1.0), ("def end():\n    exit()\n\nend()", 1.0), ("exit(1)", 0.0)]
 )
 async def test_program_may_end_itself_after_the_right_output(end: str, value: float, sandbox_pool: Any) -> None:
