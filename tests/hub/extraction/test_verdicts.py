@@ -655,6 +655,14 @@ def test_sign_at_the_beginning_of_a_formula_may_stand_apart(text: str) -> None:
     assert number(text) == -2
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Answer: - 2", "The answer is - 2.", "**Answer:** – 2", "Antwort: **- 2**", "#### - 2", '{"answer": "- $2"}'],
+)
+def test_sign_of_a_stated_answer_may_stand_apart(text: str) -> None:
+    assert number(text) == -2
+
+
 @pytest.mark.parametrize("text", ["$5 - 3 = 2$", "- 2", "From $x$ - 2 of them"])
 def test_dash_elsewhere_is_no_sign(text: str) -> None:
     assert number(text) in (2, None)
