@@ -567,6 +567,12 @@ def test_json_values_of_different_type_or_list_order_differ(a: Any, b: Any) -> N
     assert not json_equal(a, b)
 
 
+def test_json_keys_may_be_composed_or_not() -> None:
+    assert json_equal({"cafe\u0301": 1, "tea": 2}, {"café": 1, "tea": 2})
+    assert not json_equal({"cafe\u0301": 1, "café": 1}, {"café": 1})
+    assert json_equal({1: "a"}, {1: "a"})
+
+
 # ---- reward ----------------------------------------------------------------------------------------------------------
 
 
