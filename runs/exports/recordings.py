@@ -48,7 +48,8 @@ class AnswerRecordings(ExportFormat[Response]):
     training = False
 
     def rows(self, item: Response) -> Iterator[JSONObject]:
-        answers = [message for message in item.messages if message["role"] == "assistant"]
+        # Assistant messages before the model's first are examples in the prompt.
+        answers = [message for message in item.answer if message["role"] == "assistant"]
         if not can_be_replayed(item):
             raise LeftOut(without_answer(item.status))
         finish = {"finish_reason": item.finish_reason} if item.finish_reason else {}
