@@ -57,6 +57,15 @@ async def test_reason_has_the_value_found(tests: Any, said: str, sandbox_pool: A
     assert wrong.reason.endswith(said), wrong.reason
 
 
+@pytest.mark.parametrize("code", ["def f():\n    yield 1", "async def f():\n    return [1]"])
+async def test_reason_names_no_function_of_the_sandbox(code: str, sandbox_pool: Any) -> None:
+    tests = [{"args": [], "expect": [1]}]
+    text = f"```python\n{code}\n```"
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, entry_point="f")
+    assert verdict.value == 0.0
+    assert "candidate() == [1]" in verdict.reason and "__llm_eval" not in verdict.reason
+
+
 RANDOM = "```python\nimport random\ndef f(): return random.random()\n```"
 PATCHED = """
 from unittest.mock import patch
