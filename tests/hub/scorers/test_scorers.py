@@ -34,6 +34,8 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("Lake\u00a0 Constance", {"target": ["Bodensee", "Lake Constance"]}),
         ("cafe\u0301", {"target": "café"}),
         ("49", {"target": 49}),
+        ("49.0", {"target": 49}),
+        ("49", {"target": 49.0}),
         ("King’s College", {"target": "King's College"}),
         ("“Yes,” he said", {"target": '"Yes," he said'}),
         ("twenty\u2011one", {"target": "twenty-one"}),
