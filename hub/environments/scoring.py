@@ -39,6 +39,8 @@ class EpisodeScore:
     @property
     def reason(self) -> str:
         """Return the reason of the first rule below 1. Undecided rules come first, then required ones."""
+        if not self.rules:
+            return "No scoring rule applies to this case, because `when` is false for each."
         below_one = [rule for rule in self.rules if rule.value is None or rule.value < 1]
         below_one.sort(key=lambda rule: (rule.value is not None, not rule.required))
         return below_one[0].reason if below_one else ""

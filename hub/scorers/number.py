@@ -52,12 +52,17 @@ class Number(Scorer[NumberOptions]):
             return Verdict.of(False, f"Expected {wanted}; {quoted(reading.text)} does not give a single number.")
         if found is None:
             return Verdict.of(False, f"Expected {wanted}; the answer contains no number.")
-        passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
+        passed = target.near(found, _as_written(options.tolerance), _as_written(options.relative))
         said = _plain(found.value)
         where = f"in {quoted(reading.text)}" if reading.marked else "as the last number"
         if passed:
             return Verdict.of(True, f"Found {said} {where}.", found=said)
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)
+
+
+def _as_written(tolerance: float) -> Fraction:
+    """Return the decimal value of *tolerance*: 0.3, not the binary number next to it, which is smaller."""
+    return Fraction(str(tolerance))
 
 
 def _plain(value: Fraction) -> str:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from itertools import takewhile, zip_longest
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -13,6 +15,8 @@ from hub.scorers.comparison.texts import quoted
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Outcome, Status
+
+_SHOWN_BEFORE = 30  # characters that a reason shows before the first difference of two lines
 
 
 class InputOutput(BaseModel):
@@ -88,7 +92,24 @@ class StdinStdout(Scorer[StdinStdoutOptions]):
 def _reason(number: int, case: InputOutput, outcome: Outcome) -> str:
     if outcome.status != Status.COMPLETED:
         return f"Input {number}: {outcome.message}"
-    return f"Input {number}: expected {quoted(case.stdout)}, printed {quoted(outcome.stdout)}."
+    expected, printed = quoted(case.stdout), quoted(outcome.stdout)
+    if expected != printed:
+        return f"Input {number}: expected {expected}, printed {printed}."
+    # White space differs, or a part that is not shown.
+    pairs = zip_longest(case.stdout.splitlines(), outcome.stdout.splitlines(), fillvalue="")
+    line, (expected, printed) = next(
+        (line, pair) for line, pair in enumerate(pairs, 1) if pair[0].rstrip() != pair[1].rstrip()
+    )
+    return (
+        f"Input {number}, line {line}: expected {_excerpt(expected, printed)}, printed {_excerpt(printed, expected)}."
+    )
+
+
+def _excerpt(text: str, other: str) -> str:
+    """Return the part of *text* around the first difference from *other*, with all characters visible."""
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    start = max(equal - _SHOWN_BEFORE, 0)
+    return f"{'…' if start else ''}{text[start : start + 2 * _SHOWN_BEFORE]!a}"
 
 
 def _lines(found: str, wanted: str, tolerance: float) -> bool:
@@ -113,9 +134,13 @@ def _close(a: str, b: str, tolerance: float) -> bool:
     if "_" in a or "_" in b:
         return False  # float() reads 1_0 as 10
     try:
-        return math.isclose(float(a), float(b), rel_tol=tolerance, abs_tol=tolerance)
-    except ValueError:
+        if not (math.isfinite(float(a)) and math.isfinite(float(b))):
+            return float(a) == float(b)
+        # Compared as decimal numbers: in binary, 0.333334 and 0.333333 differ by more than 1e-6.
+        found, wanted = Decimal(a), Decimal(b)
+    except (ValueError, InvalidOperation):
         return False
+    return abs(found - wanted) <= Decimal(str(tolerance)) * max(Decimal(1), abs(found), abs(wanted))
 
 
 _COMPARE: dict[str, Callable[[str, str, float], object]] = {"lines": _lines, "tokens": _tokens, "floats": _floats}

@@ -36,6 +36,7 @@ from sandbox.workspaces.shared import get_workspaces, in_thread, open_in_thread
 
 _TESTS = f"{VERIFY}/tests"
 _PROGRAMS = f"{VERIFY}/bin"
+_POINT_FIRST = re.compile(r"\A\s*\.(?=\d)")  # ".50", as bc writes it, is no JSON
 _MAX_REWARD_BYTES = 64 * 1024
 _STANDARD_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 AS_AGENT = """#!/usr/bin/env -S python3 -I -S
@@ -269,7 +270,7 @@ def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptio
 def read_reward(text: str, name: str) -> Verdict:
     """Return the verdict for a reward file: a number, or JSON such as {"reward": 0.5, "reason": "..."}."""
     try:
-        value = json.loads(text)
+        value = json.loads(_POINT_FIRST.sub("0.", text))
     except (ValueError, RecursionError):
         return Verdict(value=None, reason=f"{name} is not JSON: {text[:100]!r}.")
     reward, reason = (value.get("reward"), value.get("reason")) if isinstance(value, dict) else (value, "")

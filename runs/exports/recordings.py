@@ -24,6 +24,22 @@ def without_answer(status: str) -> str:
     return f"{status}, without an answer"
 
 
+# Of errored responses: the kinds of errors that scoring may have.
+SCORING_ERRORS = ("environment", "sandbox")
+
+
+def can_be_replayed(response: Response) -> bool:
+    """Return whether *response* has a complete answer: it is scored, or only its scoring failed.
+
+    The replies of role models to an errored response are not stored.
+    """
+    answer = [message["role"] for message in response.answer]
+    if response.status != Response.Status.ERRORED:
+        return "assistant" in answer
+    ended = response.error_kind in SCORING_ERRORS and answer[-1:] == ["assistant"]
+    return ended and not compile_version(response.run_environment.version).roles
+
+
 class AnswerRecordings(ExportFormat[Response]):
     """Recordings of a model under test: a line for each response."""
 
@@ -32,8 +48,9 @@ class AnswerRecordings(ExportFormat[Response]):
     training = False
 
     def rows(self, item: Response) -> Iterator[JSONObject]:
-        answers = [message for message in item.messages if message["role"] == "assistant"]
-        if item.status == Response.Status.ERRORED or not answers:
+        # Assistant messages before the model's first are examples in the prompt.
+        answers = [message for message in item.answer if message["role"] == "assistant"]
+        if not can_be_replayed(item):
             raise LeftOut(without_answer(item.status))
         finish = {"finish_reason": item.finish_reason} if item.finish_reason else {}
         key = _call_key(item)

@@ -3,11 +3,13 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from hub.common.errors import UserError
 from hub.common.wording import counted, end_sentence
@@ -16,7 +18,13 @@ from hub.protocols.messages import JSON
 from runs.config.parsing import read_config_text
 from runs.config.resolve import resolve_config, source_for_command
 from runs.config.schema import RunConfig
-from runs.exports.recordings import export_responses, recording_name, without_answer
+from runs.exports.recordings import (
+    SCORING_ERRORS,
+    can_be_replayed,
+    export_responses,
+    recording_name,
+    without_answer,
+)
 from runs.models import ENDED, Response, Run, RunEnvironment
 from runs.rescoring.recordings import new_folder
 from runs.selectors import models_under_test, role_models
@@ -56,7 +64,9 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     environments = [found for item in stored if (found := _environment(item, left_out)) is not None]
     if not environments:
         errored = Response.objects.filter(run_environment__run=run, status=Response.Status.ERRORED)
-        left_out[without_answer(Response.Status.ERRORED)] += errored.count()
+        left_out[without_answer(Response.Status.ERRORED)] += errored.count() - sum(
+            1 for _ in _only_scoring_failed(errored)
+        )
         reasons = "; ".join(f"{counted(count, 'response')}: {reason}" for reason, count in left_out.items() if count)
         said = f"Run {run.pk} has no response that can be scored again. {reasons}"
         raise RescoreError(end_sentence(said.strip()))
@@ -83,16 +93,16 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
 def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dict[str, JSON] | None:
     """Return the entry of the config for the current version, or None if no case can be replayed.
 
-    Errored responses are not counted here: `export_responses` leaves them out, too, and counts them.
+    Errored responses without an answer are not counted here: `export_responses` leaves them out, too, and counts them.
     """
     version = run_environment.version.environment.latest or run_environment.version
-    answered = (
-        Response.objects.filter(run_environment=run_environment)
-        .exclude(status=Response.Status.ERRORED)
-        .order_by("case__position")
-        .values_list("case__external_id", "case__input_digest")
+    stored = Response.objects.filter(run_environment=run_environment)
+    asked = stored.exclude(status=Response.Status.ERRORED).order_by("case__position")
+    responses = Counter(asked.values_list("case__external_id", "case__input_digest").iterator(chunk_size=2000))
+    responses.update(
+        (response.case.external_id, response.case.input_digest)
+        for response in _only_scoring_failed(stored.filter(status=Response.Status.ERRORED))
     )
-    responses = Counter(answered.iterator(chunk_size=2000))
     current = dict(Case.objects.filter(version=version).values_list("external_id", "input_digest"))
     cases = []
     for (case, digest), count in responses.items():
@@ -105,6 +115,12 @@ def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dic
     if not cases:
         return None
     return {"environment": _reference(version), **({} if len(cases) == len(current) else {"cases": list(cases)})}
+
+
+def _only_scoring_failed(errored: QuerySet[Response]) -> Iterator[Response]:
+    """Yield the *errored* responses that have a complete answer, in the order of their cases."""
+    found = errored.filter(error_kind__in=SCORING_ERRORS).select_related("case", "run_environment__version")
+    return filter(can_be_replayed, found.order_by("case__position").iterator(chunk_size=200))
 
 
 def _reference(version: EnvironmentVersion) -> str:

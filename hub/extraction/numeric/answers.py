@@ -32,6 +32,8 @@ _FACTORIAL = re.compile(r"(?<=[\d)}])\s?!")
 _UNDERSCORES = re.compile(r"(?<![\w\\)\]}])(__?)([-−$€£]{0,2}\d(?:[^_\n]{0,80}[^_\s])?)\1(?!\w)")
 # A sign at the beginning of a formula, apart from its number: "$- 5$". Elsewhere the dash may be a bullet.
 _FORMULA_SIGN = re.compile(r"(?P<opening>(?<![\w)\]}%$])\$\$?|\\[(\[])\s{0,3}[-−]\s(?=[\d.])")
+# The sign of a stated answer, apart from its number: "Answer: - 5". At the beginning of a line it is a bullet.
+_STATED_SIGN = re.compile(r"[-−–]\s{1,3}(?=[$€£]?[\d.])")
 _REFUSAL = re.compile(
     r"\b(?:cannot|can not|can['’]t|impossible|undetermined|indeterminate|undefined|unknown|insufficient|not enough"
     r"|not (?:sure|certain|possible)|no (?:solution|answer)|don['’]t know|do not know|none|n/a|depends)\b",
@@ -68,7 +70,9 @@ def read_number(text: str) -> NumberReading:
         if later.quantity or later.several:
             return later
     for statement in stated[:MOST_TRIED]:
-        stated_text = _FACTORIAL.sub(r"\\factorial ", statement.text) if _is_boxed(text, statement) else statement.text
+        stated_text = _with_sign(text, statement)
+        if _is_boxed(text, statement):
+            stated_text = _FACTORIAL.sub(r"\\factorial ", stated_text)
         value = statement_value(stated_text)
         # "The answer is at least 42" may answer a question for the smallest number; "under 42" answers none.
         bounds = is_limit if statement.mark > Marker.SENTENCE else is_strict_limit
@@ -89,6 +93,13 @@ def read_number(text: str) -> NumberReading:
 def _with_asterisks(match: re.Match[str]) -> str:
     marks = "*" * len(match[1])
     return f"{marks}{match[2]}{marks}"
+
+
+def _with_sign(text: str, statement: Statement) -> str:
+    """Return the text of *statement*, its minus sign joined to its number unless that begins a line of *text*."""
+    sign = _STATED_SIGN.match(statement.text)
+    begins_line = not text[: statement.start].rpartition("\n")[2].strip()
+    return statement.text if sign is None or begins_line else f"-{statement.text[sign.end() :]}"
 
 
 def _is_boxed(text: str, statement: Statement) -> bool:

@@ -84,10 +84,12 @@ _REASON = re.compile(
     rf",\s(?:(?:\d{{1,9}}\s)?of\s(?:which|whom)|as|since|because|for(?!\s(?:an?|the)\s(?:\w+\s)?(?:{'|'.join(_TOTALS)})\b))\b|\bbecause\b|\s\(?since\b",
     re.IGNORECASE,
 )
-# "70 litres after 12 minutes", "$20 of $100": the second number qualifies the first. "a total of $18" gives a number.
+# "70 litres after 12 minutes", "5 apples after day 3", "$20 of $100": the second number qualifies the first.
+# "a total of $18" gives a number.
 _OF = "".join(f"(?<!{word} )" for word in _TOTALS) + "of"
 _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
+    r"|\bafter (?:second|minute|hour|day|week|month|year|step|round)\s+$"
     r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
     r"|\bwhich (?:already )?includes\s+(?:an? |the )?[$€£]?$"
     rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+$",

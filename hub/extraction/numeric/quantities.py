@@ -53,7 +53,9 @@ OTHER_BASE = re.compile(rf"(?<!\w){_OTHER_BASE}", re.IGNORECASE)  # "0x2A", whic
 _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
-    r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
+    r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.])"
+    # "1.500 €": cents have two digits, except in a price for a unit ("1.459 €/l")
+    r"|[1-9]\d{0,2}\.\d{3}(?=\s?(?:€|euros?\b|eur\b)(?!\s?/|\s(?:per|a|an|each|pro|je|par|por|al)\b)))"
     r"|(?P<zero>0,\d{3,}(?!\d|[,.]\d))|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
     r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,(?:\d{1,2}|\d{4,})(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
     r"|(?P<only>\.\d+)"

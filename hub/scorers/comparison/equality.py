@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 # Characters that the checker of the Berkeley leaderboard also removes before it compares texts.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
@@ -10,7 +11,7 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 def json_equal(a: object, b: object, *, folded: bool = False) -> bool:
     """Return whether two JSON values are equal: 1 equals 1.0, true equals no number, key order does not matter.
 
-    Texts are equal if they consist of the same characters, composed or not: é may be one code point or two.
+    Texts and keys are equal if they consist of the same characters, composed or not: é may be one code point or two.
 
     *folded* ignores case, spaces, `, . / - _ * ^` and the kind of quotes in texts.
     """
@@ -20,10 +21,17 @@ def json_equal(a: object, b: object, *, folded: bool = False) -> bool:
         a, b = unicodedata.normalize("NFC", a), unicodedata.normalize("NFC", b)
         return fold(a) == fold(b) if folded else a == b
     if isinstance(a, dict) and isinstance(b, dict):
+        a, b = _composed_keys(a), _composed_keys(b)
         return a.keys() == b.keys() and all(json_equal(a[key], b[key], folded=folded) for key in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(json_equal(x, y, folded=folded) for x, y in zip(a, b, strict=True))
     return bool(a == b)
+
+
+def _composed_keys(value: Mapping[object, object]) -> Mapping[object, object]:
+    """Return *value* with its keys composed. A mapping of YAML may also have numbers as keys."""
+    composed = {unicodedata.normalize("NFC", key) if isinstance(key, str) else key: item for key, item in value.items()}
+    return composed if len(composed) == len(value) else value  # two keys that differ in composition only
 
 
 def fold(text: str) -> str:

@@ -39,6 +39,7 @@ def spellings(value: object) -> list[str]:
     items = value if isinstance(value, list) else [value]
     more = [str(item).lower() for item in items if isinstance(item, bool)]
     more += [str(int(item)) for item in items if isinstance(item, float) and item.is_integer()]
+    more += [f"{item}.0" for item in items if isinstance(item, int) and not isinstance(item, bool)]
     return targets(value) + more
 
 

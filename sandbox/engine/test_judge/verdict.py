@@ -12,7 +12,7 @@ from ..proxies.errors import CandidateGone, Missing, Tampered, TooLarge
 from ..proxies.peer import Peer
 from ..proxies.proxy import Proxy, state_of
 from ..testing.pytest_marks import Unsupported
-from ..testing.recorder import Recorder
+from ..testing.recorder import LISTED, Recorder
 from ..testing.units import Unit, line_in_tests
 
 _MAX_SHOWN = 1000
@@ -149,14 +149,22 @@ class VerdictBuilder:
             return failure
         number, name, operands = recorder.failed
         condition = recorder.asserts[number]
-        text = ast.unparse(condition)
-        named = unit.name and unit.name not in text and text not in unit.name
+        text, written = ast.unparse(_without_hook(condition)), ast.unparse(condition)
+        named = unit.name and unit.name not in written and written not in unit.name
         failure["test"] = f"{unit.name}: {text}" if named else text
         failure["line"] = line or condition.lineno
         failure["got"] = shown(operands[0])
         if name == "Eq":
             failure["expected"] = shown(operands[1])
         return failure
+
+
+def _without_hook(condition: ast.expr) -> ast.expr:
+    """Return the condition of a test of values as its author thinks of it: without the call of `without_tuples`."""
+    match condition:
+        case ast.Compare(left=ast.Call(func=ast.Name(id=name), args=[value])) if name == LISTED:
+            return ast.Compare(value, condition.ops, condition.comparators)
+    return condition
 
 
 def shown(value: object) -> str:

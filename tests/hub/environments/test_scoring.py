@@ -32,3 +32,9 @@ def test_required_rule_may_miss_1_by_rounding() -> None:
 def test_sum_of_the_weights_must_be_finite() -> None:
     with pytest.raises(ValueError, match="sum of the weights"):
         Scoring.model_validate({"rules": [{"type": "regex", "name": name, "weight": 1e308} for name in "ab"]})
+
+
+def test_response_without_an_applicable_rule_is_unscored_with_a_reason() -> None:
+    score = combine([], 1.0)
+    assert (score.status, score.value) == ("unscored", None)
+    assert score.reason == "No scoring rule applies to this case, because `when` is false for each."

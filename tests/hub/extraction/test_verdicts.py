@@ -19,6 +19,13 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("She sold 48 clips in April and 24 in June, for a total of 72 clips.", 72),
         ("He has $20 left of $100.", 20),
         ("5, for he lost 3.", 5),
+        ("5 apples remain after day 3.", 5),
+        ("Answer: $5 are left after week 3", 5),
+        ("Nothing is left after day 3.", 3),
+        ("Der Computer kostet 1.500 €.", 1500),
+        ("12.500 Euro", 12500),
+        ("1.625 €/l", 1.625),
+        ("1.500 kg", 1.5),
         ("She sold 48/2 = 24 clips in May, so 48+24 = 72 clips altogether.", 72),
         ("There are 30 days in April and 31 in May, so 61 days.", 61),
         ("Answer: 5! = 120", 120),
@@ -652,6 +659,14 @@ def test_references_and_empty_values_come_after_other_json_in_prose() -> None:
 
 @pytest.mark.parametrize("text", ["$- 2$", "$$\n- 2\n$$", r"\(- 2\)", r"The value is \[ − 2 \].", "Answer: $- 2$"])
 def test_sign_at_the_beginning_of_a_formula_may_stand_apart(text: str) -> None:
+    assert number(text) == -2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Answer: - 2", "The answer is - 2.", "**Answer:** – 2", "Antwort: **- 2**", "#### - 2", '{"answer": "- $2"}'],
+)
+def test_sign_of_a_stated_answer_may_stand_apart(text: str) -> None:
     assert number(text) == -2
 
 

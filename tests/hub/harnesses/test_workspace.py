@@ -291,6 +291,8 @@ async def test_script_gets_the_files_of_its_folder(image: str) -> None:
         ("1", 1.0),
         ('{"reward": 0}', 0.0),
         ("1.0000000000000002", 1.0),
+        (".50\n", 0.5),
+        (".", None),
         ("NaN", None),
         ("2", None),
         ("-0.1", None),

@@ -57,6 +57,15 @@ async def test_reason_has_the_value_found(tests: Any, said: str, sandbox_pool: A
     assert wrong.reason.endswith(said), wrong.reason
 
 
+@pytest.mark.parametrize("code", ["def f():\n    yield 1", "async def f():\n    return [1]"])
+async def test_reason_names_no_function_of_the_sandbox(code: str, sandbox_pool: Any) -> None:
+    tests = [{"args": [], "expect": [1]}]
+    text = f"```python\n{code}\n```"
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, entry_point="f")
+    assert verdict.value == 0.0
+    assert "candidate() == [1]" in verdict.reason and "__llm_eval" not in verdict.reason
+
+
 RANDOM = "```python\nimport random\ndef f(): return random.random()\n```"
 PATCHED = """
 from unittest.mock import patch
@@ -264,6 +273,13 @@ async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:
         ("0.30000000001 x", "0.3 x", "floats", True),
         ("0.31", "0.3", "floats", False),
         ("1 2", "1", "floats", False),
+        ("0.333334", "0.333333", "floats", True),
+        ("0.3333341", "0.333333", "floats", False),
+        ("1000001", "1e6", "floats", True),
+        ("1000002.1", "1e6", "floats", False),
+        ("-inf", "inf", "floats", False),
+        ("1e999", "Infinity", "floats", True),
+        ("5", "inf", "floats", False),
         ("nan", "nan", "floats", True),
         ("1_0", "10", "floats", False),
     ],
@@ -275,6 +291,25 @@ async def test_outputs_are_compared_by_lines_tokens_or_floats(
     cases = [{"stdin": "", "stdout": wanted}]
     verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=cases, compare=compare)
     assert verdict.value == float(right), verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted", "reason"),
+    [
+        ("print('a  b')", "a b\n", "Input 1, line 1: expected 'a b', printed 'a  b'."),
+        ("print('a\\n\\nb')", "a\nb\n", "Input 1, line 2: expected 'b', printed ''."),
+        (
+            "print('a' * 300 + 'c')",
+            "a" * 300 + "b",
+            f"Input 1, line 1: expected …'{'a' * 30}b', printed …'{'a' * 30}c'.",
+        ),
+        ("print('cafe\\u0301')", "café", "Input 1: expected 'café', printed 'cafe\u0301'."),
+    ],
+)
+async def test_reason_shows_how_outputs_differ(code: str, wanted: str, reason: str, sandbox_pool: Any) -> None:
+    cases = [{"stdin": "", "stdout": wanted}]
+    verdict = await judge("stdin_stdout", f"```python\n{code}\n```", pool=sandbox_pool, cases=cases)
+    assert (verdict.value, verdict.reason) == (0.0, reason)
 
 
 @pytest.mark.parametrize(

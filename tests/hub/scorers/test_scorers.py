@@ -34,6 +34,8 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("Lake\u00a0 Constance", {"target": ["Bodensee", "Lake Constance"]}),
         ("cafe\u0301", {"target": "café"}),
         ("49", {"target": 49}),
+        ("49.0", {"target": 49}),
+        ("49", {"target": 49.0}),
         ("King’s College", {"target": "King's College"}),
         ("“Yes,” he said", {"target": '"Yes," he said'}),
         ("twenty\u2011one", {"target": "twenty-one"}),
@@ -361,6 +363,9 @@ def test_invalid_regex_is_rejected() -> None:
         ("98.9", {"target": 100, "relative": 0.01}, 0.0),
         ("3.2", {"target": 3, "tolerance": 0.2}, 1.0),
         ("3.21", {"target": 3, "tolerance": 0.2}, 0.0),
+        ("1.3", {"target": 1, "tolerance": 0.3}, 1.0),  # the binary number 0.3 is less than 3/10
+        ("103", {"target": 100, "relative": 0.03}, 1.0),
+        ("103.01", {"target": 100, "relative": 0.03}, 0.0),
         ("It is 6 + 6 = 12.\n#### 12", {"target": "Six and six.\n#### 12"}, 1.0),
         ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
     ],
@@ -562,6 +567,12 @@ def test_json_numbers_and_key_order_compare_by_value(a: Any, b: Any) -> None:
 )
 def test_json_values_of_different_type_or_list_order_differ(a: Any, b: Any) -> None:
     assert not json_equal(a, b)
+
+
+def test_json_keys_may_be_composed_or_not() -> None:
+    assert json_equal({"cafe\u0301": 1, "tea": 2}, {"café": 1, "tea": 2})
+    assert not json_equal({"cafe\u0301": 1, "café": 1}, {"café": 1})
+    assert json_equal({1: "a"}, {1: "a"})
 
 
 # ---- reward ----------------------------------------------------------------------------------------------------------

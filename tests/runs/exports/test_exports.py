@@ -452,6 +452,17 @@ def test_bundle_requires_a_single_environment(tmp_path: Path) -> None:
 # ---- recordings ------------------------------------------------------------------------------------------------------
 
 
+def test_examples_in_the_prompt_are_not_exported_as_answers(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=1), ["alpha"])
+    prompt = [{"role": "user", "content": "1 + 1"}, {"role": "assistant", "content": "2"}]
+    prompt.append({"role": "user", "content": "2 + 2"})
+    messages = [*prompt, {"role": "assistant", "content": "4"}]
+    stored_response(run, Case.objects.get(), messages=messages, prompt_messages=3)
+    export_responses(run, tmp_path / "out")
+    (line,) = (tmp_path / "out" / "alpha.jsonl").read_text().splitlines()
+    assert json.loads(line)["content"] == "4"
+
+
 def test_replay_provider_reads_exported_responses(tmp_path: Path) -> None:
     run = stored_run(stored_version(cases=3), ["alpha", "or/ange"], attempts=2)
     first, second, third = Case.objects.order_by("position")

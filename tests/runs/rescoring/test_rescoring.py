@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -70,6 +71,28 @@ def test_errored_response_to_a_case_that_is_gone_is_counted_once(run: Run) -> No
         "the case asks something else now": 1,
         "errored, without an answer": 2,
     }
+
+
+def test_answer_whose_scoring_failed_is_scored_again(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Response.objects.filter(run_environment__run=run, case__external_id__in=("france", "japan"))
+    failed.update(status="errored", score=None, error_kind="environment")
+    Response.objects.filter(case__external_id__in=("kenya", "norway")).delete()
+    call_command("rescore", str(run.pk), json=True)
+    said = json.loads(capsys.readouterr().out)
+    found = Response.objects.filter(run_environment__run=said["run"]).values_list("case__external_id", "status", "text")
+    assert sorted(found) == [("france", "passed", "Paris"), ("japan", "passed", "Kyoto")]
+    assert said["left_out"] == {"errored, without an answer": 1}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"error_kind": "timeout"}, {"messages": [{"role": "user", "content": "?"}], "turns": 0}]
+)
+def test_errored_response_without_a_complete_answer_is_left_out(run: Run, changes: dict[str, Any]) -> None:
+    response = Response.objects.get(run_environment__run=run, case__external_id="japan")
+    for name, value in {"status": "errored", "error_kind": "environment", **changes}.items():
+        setattr(response, name, value)
+    response.save()
+    assert create_rescoring(run=run).left_out["errored, without an answer"] == 2
 
 
 def test_recordings_are_removed_with_the_last_run_that_replays_them(run: Run, tmp_path: Path) -> None:
