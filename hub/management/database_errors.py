@@ -6,6 +6,7 @@ from hub.management.invocation import command
 
 _UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
 _UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
+_DAMAGED = ("file is not a database", "disk image is malformed")
 _FULL = ("database or disk is full", "DiskFull")
 
 
@@ -21,6 +22,9 @@ def describe_database_error(error: DatabaseError) -> str | None:
         return describe_unprepared()
     if any(text in str(error) for text in _UNREACHABLE):
         return f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}."
+    if any(text in described for text in _DAMAGED):
+        reason = str(error).splitlines()[0]
+        return f"The database is damaged (DATABASE_URL, LLMEVAL_VAR): {reason}. Restore a backup, or use another file."
     if any(text in described for text in _FULL):
         return "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again."
     return None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError
 
 from hub.common.errors import Conflict, NotFound, UserError
 from hub.common.problems import Problem
@@ -58,7 +58,7 @@ def test_commands_report_files_that_they_may_not_use(
     )
 
 
-def test_commands_report_a_full_disk_and_a_read_only_data_folder(
+def test_commands_report_what_is_wrong_with_the_disk_and_the_database(
     tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.VAR_DIR = tmp_path
@@ -70,6 +70,8 @@ def test_commands_report_a_full_disk_and_a_read_only_data_folder(
     )
     assert run(OSError(errno.ENOSPC, "No space left on device", str(lock))) == 2
     assert "No space left on device. Free some space, or name another" in capsys.readouterr().err
+    assert run(DatabaseError("file is not a database")) == 3
+    assert "The database is damaged (DATABASE_URL, LLMEVAL_VAR): file is not a database." in capsys.readouterr().err
     assert run(OperationalError("database or disk is full")) == 3
     assert capsys.readouterr().err == (
         "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again.\n"
