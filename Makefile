@@ -8,7 +8,7 @@ ARGS ?=
 .PHONY: help eval test test-all test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 eval: setup ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
 	@$(BIN)/python manage.py eval $(if $(filter --resume --resume=% --env --env=%,$(ARGS)),,--config $(CONFIG)) $(ARGS)

@@ -21,7 +21,7 @@ def main() -> None:
             )
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
-        from django.db import OperationalError, ProgrammingError
+        from django.db import DatabaseError
 
         from hub.common.garbage_collection import loading
 
@@ -34,7 +34,7 @@ def main() -> None:
                 sys.stdout.flush()  # so that a closed pipe is handled below, not at interpreter exit
         except ImproperlyConfigured as error:
             leave(2, str(error))
-        except (OperationalError, ProgrammingError) as error:
+        except DatabaseError as error:
             from hub.management.database_errors import describe_database_error
 
             message = describe_database_error(error)

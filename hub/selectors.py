@@ -1,6 +1,5 @@
-"""Queries on environments: versions by name, cases in order, compiled environments, visibility."""
+"""Queries on environments: versions by name, ids of cases, compiled environments, visibility."""
 
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -92,28 +91,6 @@ def _code(version: EnvironmentVersion, manifest: Manifest) -> dict[str, bytes]:
     """Return the code files of the stored archive. Raises ArchiveUnavailable."""
     with open_stored_bundle(version) as bundle:
         return bundle.code(manifest)
-
-
-def iterate_cases(
-    version: EnvironmentVersion,
-    *,
-    after_position: int = -1,
-    ids: Iterable[str] | None = None,
-    limit: int | None = None,
-    chunk: int = 500,
-) -> Iterator[Case]:
-    """Yield cases in order of position (from 0) after *after_position*, read *chunk* at a time to bound memory."""
-    cases = Case.objects.filter(version=version).order_by("position")
-    if ids is not None:
-        cases = cases.filter(external_id__in=list(ids))
-    left = limit if limit is not None else version.case_count
-    while left > 0:
-        page = list(cases.filter(position__gt=after_position)[: min(chunk, left)])
-        yield from page
-        if len(page) < min(chunk, left):
-            return
-        left -= len(page)
-        after_position = page[-1].position
 
 
 def find_by_digest(digest: str) -> EnvironmentVersion | None:

@@ -274,12 +274,6 @@ def move_environment(*, environment: Environment, team: Team | None) -> None:
         environment.save(update_fields=["team", "updated_at"])
 
 
-def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:
-    """Mark the version as deprecated for *reason*; an empty reason removes the mark."""
-    version.deprecated = reason
-    version.save(update_fields=["deprecated"])
-
-
 def report_defect(*, case: Case, description: str, user: User | None) -> CaseDefect:
     """Report that *case* is wrong. Raises EnvironmentRefused if *user* has an open report on it."""
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():

@@ -1,5 +1,6 @@
 """All settings. Only this module reads environment variables (and `.env`); docs/operations.md lists them."""
 
+import errno
 import secrets
 from contextlib import suppress
 from datetime import timedelta
@@ -43,9 +44,9 @@ def _secret_key() -> str:
             create_private_file(path, secrets.token_urlsafe(50))
         return path.read_text(encoding="ascii")
     except OSError as error:
+        remedy = "Free some space" if error.errno == errno.ENOSPC else f"Run the command as the user who owns {VAR_DIR}"
         raise ImproperlyConfigured(
-            f"{path} cannot be written or read: {error.strerror}. Run the command as the user who owns {VAR_DIR}, or "
-            "name another data folder in LLMEVAL_VAR."
+            f"{path} cannot be written or read: {error.strerror}. {remedy}, or name another data folder in LLMEVAL_VAR."
         ) from None
 
 

@@ -28,14 +28,18 @@ class RunNotFound(NotFound):
     """There is no run with this id."""
 
 
-def get_run(run_id: int | str) -> Run:
-    """Return the run with this id, or the latest for `latest`; not a deleted one. Raises RunNotFound."""
-    latest = Run.objects.filter(deleted_at=None).first()
-    if run_id == "latest" and latest is not None:
-        return latest
+def get_run(run_id: int | str, *, lock: bool = False) -> Run:
+    """Return the run with this id, or the latest for `latest`; not a deleted one. Raises RunNotFound.
+
+    lock: lock its row until the transaction ends.
+    """
+    rows = Run.objects.select_for_update(of=("self",)) if lock else Run.objects.all()
+    if run_id == "latest" and (run := rows.filter(deleted_at=None).first()) is not None:
+        return run
     try:
-        run = Run.objects.get(pk=int(run_id))
+        run = rows.get(pk=int(run_id))
     except (ValueError, OverflowError, Run.DoesNotExist):
+        latest = Run.objects.filter(deleted_at=None).first()
         known = f"the latest is {latest.pk}" if latest else "none is stored yet"
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None
     if run.deleted_at is not None:

@@ -168,8 +168,7 @@ def resume_run(
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
         check_spend(run.team, [spec for spec in specs if costs_money(spec)])
     with transaction.atomic():
-        Run.objects.select_for_update(of=("self",)).filter(pk=run.pk).first()
-        get_run(run.pk)  # it may have been deleted since it was read
+        get_run(run.pk, lock=True)  # it may have been deleted since it was read
         if owner and run.status in ACTIVE:  # left behind by a process that ended
             Run.objects.filter(pk=run.pk, lease_owner=owner).update(cancel_requested=False)
         elif not owner and Run.objects.filter(pk=run.pk, status__in=ACTIVE).exists():

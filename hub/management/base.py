@@ -1,5 +1,6 @@
 """Base class of all commands: exit codes, error messages, and one JSON document with --json."""
 
+import errno
 import io
 import json
 import re
@@ -23,6 +24,7 @@ from hub.management.database_errors import describe_database_error, describe_unp
 from sandbox.errors import SandboxUnavailable
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+_UNUSABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}  # of files: no fault of the program
 
 
 def add_json_argument(parser: ArgumentParser) -> None:
@@ -45,12 +47,18 @@ def days(text: str) -> timedelta:
     return timedelta(days=int(text[:-1]))
 
 
-def _describe_denied(error: PermissionError) -> str:
+def _describe_file_error(error: OSError) -> str:
+    """Return which file cannot be used, why, and what to do if it is in the data folder."""
     folder = settings.VAR_DIR
     message = f"{error.filename} cannot be written or read: {error.strerror}."
     if not Path(error.filename).is_relative_to(folder):
         return message
-    return f"{message} Run the command as the user who owns {folder}, or name another data folder in LLMEVAL_VAR."
+    remedy = (
+        f"Run the command as the user who owns {folder}" if isinstance(error, PermissionError) else "Free some space"
+    )
+    if error.errno == errno.EROFS:
+        remedy = f"Make {folder} writable"
+    return f"{message} {remedy}, or name another data folder in LLMEVAL_VAR."
 
 
 class ReportConsole(Console):
@@ -123,10 +131,10 @@ class Command(BaseCommand):
             if described is None:
                 raise
             raise self.exit_with(UNAVAILABLE, described) from None
-        except PermissionError as error:  # a file of another user, such as one that an earlier command with sudo made
-            if not error.filename:
+        except OSError as error:  # a file of another user, or a full or read-only disk
+            if not error.filename or error.errno not in _UNUSABLE:
                 raise
-            raise self.invalid_input(_describe_denied(error)) from None
+            raise self.invalid_input(_describe_file_error(error)) from None
         except KeyboardInterrupt:
             self.print_json({"message": "Interrupted.", "errors": []})
             raise  # manage.py prints the message on stderr

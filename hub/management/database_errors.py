@@ -6,6 +6,8 @@ from hub.management.invocation import command
 
 _UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
 _UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
+_DAMAGED = ("file is not a database", "disk image is malformed")
+_FULL = ("database or disk is full", "DiskFull")
 
 
 def describe_unprepared() -> str:
@@ -15,8 +17,14 @@ def describe_unprepared() -> str:
 
 def describe_database_error(error: DatabaseError) -> str | None:
     """Return what is wrong with the database and what to do, or None if *error* has another cause."""
-    if any(text in f"{type(error.__cause__).__name__} {error}" for text in _UNPREPARED):
+    described = f"{type(error.__cause__).__name__} {error}"
+    if any(text in described for text in _UNPREPARED):
         return describe_unprepared()
     if any(text in str(error) for text in _UNREACHABLE):
         return f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}."
+    if any(text in described for text in _DAMAGED):
+        reason = str(error).splitlines()[0]
+        return f"The database is damaged (DATABASE_URL, LLMEVAL_VAR): {reason}. Restore a backup, or use another file."
+    if any(text in described for text in _FULL):
+        return "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again."
     return None

@@ -24,9 +24,17 @@ def make_private_folder(path: Path) -> None:
 
 
 def create_private_file(path: Path, text: str = "") -> None:
-    """Create a file that only its owner can access. Raises FileExistsError and other OSErrors."""
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE), "w", encoding="utf-8") as file:
-        file.write(text)
+    """Create a file that only its owner can access. Raises FileExistsError and other OSErrors.
+
+    If *text* cannot be written, as on a full disk, no file is left.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def make_private_database(path: Path) -> None:

@@ -9,7 +9,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
-_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
+_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$")
+_QUOTED = re.compile(r"""\s*(['"])(.*?)\1\s*(?:#.*)?""")
+_COMMENT = re.compile(r"\s+#.*")
 
 
 class EnvironmentVariables:
@@ -23,13 +25,19 @@ class EnvironmentVariables:
         """Read the `KEY=value` lines of *dotenv*, if the file exists. Variables in os.environ take precedence."""
         values: dict[str, str] = {}
         if dotenv.is_file():
-            for number, line in enumerate(dotenv.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                text = dotenv.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError:
+                raise ImproperlyConfigured(f"{dotenv} is not UTF-8 text. Save it with this encoding.") from None
+            for number, line in enumerate(text.splitlines(), 1):
                 if not line.strip() or line.lstrip().startswith("#"):
                     continue
                 match = _LINE.match(line)
-                if match is None:
-                    raise ImproperlyConfigured(f"{dotenv}:{number}: expected KEY=value, found {line.strip()!r}.")
-                values[match[1]] = match[2].strip("'\"")
+                if match is None:  # the message does not quote the line, which may contain a key
+                    raise ImproperlyConfigured(
+                        f"{dotenv}:{number}: expected KEY=value, or a comment that begins with #."
+                    )
+                values[match[1]] = _value(match[2])
         return cls({**values, **os.environ})
 
     def text(self, name: str, default: str = "") -> str:
@@ -75,3 +83,9 @@ class EnvironmentVariables:
     def lookup(self, name: str) -> str | None:
         """Return a variable that a config refers to (an API key, a `${URL}`), or None if it is unset or empty."""
         return self._values.get(name) or None
+
+
+def _value(text: str) -> str:
+    """Return the value in *text*, the rest of a line, without quotes and without a comment that follows it."""
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[2] if quoted else _COMMENT.sub("", text).strip().strip("'\"")

@@ -7,9 +7,6 @@ from preferences.exporters.reports import PreferenceReport
 
 def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data_file: str) -> str:
     """Return the card of an export as Markdown, with the front matter that the Hugging Face Hub reads."""
-    figures = report.figures()
-    balance = "-" if figures["first_chosen"] is None else f"{100 * figures['first_chosen']:.1f} %"
-    lengths = "-" if figures["length_correlation"] is None else f"{figures['length_correlation']:+.2f}"
     ties = len(report.lint.ties)
     lines = [
         "---",
@@ -34,9 +31,7 @@ def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data
         "",
         "## Limitations",
         "",
-        f"- The pair's first response was chosen in {balance} of the pairs.",
-        f"- Correlation between being longer and being chosen: {lengths}.",
-        *(f"- {line}" for line in report.left_out_lines()),
+        *(f"- {line}" for line in [*report.figure_lines(), *report.left_out_lines()]),
         *([f"- Without a winner, in the file of ties: {ties:,}."] if export_format.decisive_only and ties else []),
         "",
     ]

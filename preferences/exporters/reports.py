@@ -1,8 +1,10 @@
 """Report of an export of preferences: counts, the linter's result, and the sources of the rows."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from hub.common.wording import percent
 from preferences.exporters.linter import LintFigures, LintResult
 from preferences.models import Preference
 from runs.exports.protocol import ExportReport, JSONObject
@@ -34,6 +36,14 @@ class PreferenceReport(ExportReport):
     def figures(self) -> LintFigures:
         """Return the figures of the linter."""
         return self.lint.figures(self.preferences)
+
+    def figure_lines(self) -> Iterator[str]:
+        """Yield a sentence for each figure of the linter that is known."""
+        figures = self.figures()
+        if figures["first_chosen"] is not None:
+            yield f"The pair's first response was chosen in {percent(figures['first_chosen'])} of the pairs."
+        if figures["length_correlation"] is not None:
+            yield f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
 
     def add_source(self, preference: Preference) -> None:
         """Record where a written preference comes from."""

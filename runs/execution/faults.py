@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from hub.bundles.stored import ArchivesUnreachable
 from hub.common.fields import ContentUnreachable
+from hub.common.wording import end_sentence
 from runs.missing import count_missing
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
@@ -32,10 +33,10 @@ def find_fault(error: BaseException) -> InfrastructureFault | None:
     if isinstance(error, InfrastructureFault):
         return error
     if isinstance(error, SandboxUnreachable | ArchivesUnreachable | ContentUnreachable):
-        return InfrastructureFault(str(error))
+        return InfrastructureFault(end_sentence(str(error)))
     if isinstance(error, DATABASE_ERRORS):
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return InfrastructureFault(f"The database does not work at the moment: {lines[0]}")
+        return InfrastructureFault(end_sentence(f"The database does not work at the moment: {lines[0].strip()}"))
     if isinstance(error, BaseExceptionGroup):
         return next((fault for inner in error.exceptions if (fault := find_fault(inner))), None)
     return None

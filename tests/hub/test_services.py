@@ -12,13 +12,11 @@ from hub.selectors import (
     VersionNotFound,
     compile_version,
     get_version,
-    iterate_cases,
     list_case_ids,
     list_visible_environments,
 )
 from hub.services import (
     EnvironmentRefused,
-    deprecate_version,
     export_bundle,
     import_bundle,
     load_catalog,
@@ -54,7 +52,7 @@ def test_import_stores_version_cases_digests_and_archive(tmp_path):
     assert version.environment.latest == version
     assert version.environment.visibility == Environment.Visibility.PRIVATE
     assert list_case_ids(version) == ["France", "Spain", "Norway"]
-    cases = list(iterate_cases(version))
+    cases = list(version.cases.order_by("position"))
     assert [case.position for case in cases] == [0, 1, 2]
     assert cases[0].data["input"] == "What is the capital of France?"
     assert len({case.input_digest for case in cases} | {case.scoring_digest for case in cases}) == 6
@@ -102,16 +100,6 @@ def test_cases_of_several_batches_are_stored_in_order(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     assert version.case_count == 1203
     assert list_case_ids(version) == [f"C{i}" for i in range(1203)]
-
-
-def test_cases_are_read_in_chunks_with_offset_and_limit(tmp_path, django_assert_num_queries):
-    rows = [{"country": f"C{i}", "capital": "x"} for i in range(25)]
-    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
-    with django_assert_num_queries(3):
-        assert len(list(iterate_cases(version, chunk=10))) == 25
-    assert [case.position for case in iterate_cases(version, after_position=20, chunk=2)] == [21, 22, 23, 24]
-    assert [case.position for case in iterate_cases(version, limit=3, chunk=2)] == [0, 1, 2]
-    assert [case.external_id for case in iterate_cases(version, ids=["C7", "C3"], chunk=1)] == ["C3", "C7"]
 
 
 def test_only_a_newer_version_becomes_the_latest(tmp_path):
@@ -228,12 +216,6 @@ def test_visibility_of_environments_by_user(tmp_path, curator):
     assert set(list_visible_environments(bob)) == {shown.environment}
     retire_environment(environment=shown.environment)
     assert set(list_visible_environments(bob)) == {shown.environment}
-
-
-def test_version_can_be_deprecated_with_a_reason(tmp_path):
-    version = import_bundle(bundle=write_bundle(tmp_path / "b"))
-    deprecate_version(version=version, reason="Use 2.0.0.")
-    assert EnvironmentVersion.objects.get().deprecated == "Use 2.0.0."
 
 
 def test_defect_report_is_resolved_once(tmp_path, curator):

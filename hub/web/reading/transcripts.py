@@ -145,11 +145,6 @@ def read_result(text: str, *, source: bool = False, marks: Sequence[MarkedSpan] 
     return _finished(f'<pre class="hl json">{html}</pre>', text, writer, source=False)
 
 
-def text_html(text: str, marks: Sequence[MarkedSpan] = ()) -> SafeString:
-    """Return *text* as it was written: one `<span class="line">` for each line, tokens and marks inside."""
-    return mark_safe(SpanWriter(marks).lines(text, line_starts(text), classes_of_blocks(text)))  # noqa: S308 - escaped
-
-
 def code_html(text: str, language: str) -> SafeString:
     """Return *text* escaped and highlighted; plain if the language is unknown or the text long."""
     html = SpanWriter().code(text, classes_of_code(text, lexer_name(language)))

@@ -60,11 +60,7 @@ class Command(ExportCommand):
 
 def _describe(report: PreferenceReport) -> Iterator[str]:
     """Yield the linter's figures, and where the rows were written."""
-    figures = report.figures()
-    if figures["first_chosen"] is not None:
-        yield f"The pair's first response was chosen in {100 * figures['first_chosen']:.1f} %."
-    if figures["length_correlation"] is not None:
-        yield f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
+    yield from report.figure_lines()
     paths = ", ".join(str(path) for path in report.files)
     yield f"Wrote {counted(report.written, 'row')}: {paths}."
 

@@ -13,7 +13,7 @@ from hub.common import wording
 from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
-from hub.selectors import compile_version, get_version, iterate_cases
+from hub.selectors import compile_version, get_version
 from tests.commands import run_command
 from tests.hub import published
 from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
@@ -76,7 +76,7 @@ def case(name, tmp_path, index=0):
     _, file, content, _ = next(item for item in FORMATS if item[0] == name)
     run(*given(tmp_path, name, file, content))
     version = get_version(name)
-    rows = list(iterate_cases(version))
+    rows = list(version.cases.order_by("position"))
     return compile_version(version), CaseData.from_json(rows[index].data)
 
 
@@ -99,7 +99,7 @@ def test_humaneval_rows_map_to_case_fields(tmp_path):
 def test_mbpp_includes_only_test_tasks_and_shows_the_asserts(tmp_path):
     environment, made = case("mbpp", tmp_path)
     (tests,) = rules(environment, made)
-    assert [row.external_id for row in iterate_cases(get_version("mbpp"))] == ["11", "510"]
+    assert [row.external_id for row in get_version("mbpp").cases.order_by("position")] == ["11", "510"]
     assert tests.setup == ""
     assert tests.tests == MBPP[0]["test_list"]
     assert "assert add(-1, 1) == 0" in environment.harness_options(made).prompt
@@ -275,7 +275,7 @@ def test_additional_tests_are_run(name, rows, tmp_path):
     (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
     run(name, "--data", tmp_path / "data.jsonl")
     environment = compile_version(get_version(name))
-    (row,) = iterate_cases(get_version(name))
+    (row,) = get_version(name).cases.order_by("position")
     (tests,) = rules(environment, CaseData.from_json(row.data))
     assert tests.tests == rows[0]["test"]
     assert environment.manifest.packages == ["numpy"]
@@ -293,7 +293,7 @@ def test_mbpp_tasks_with_setup_code_or_type_arguments_pass_their_reference_answe
 def test_mmlu_csv_with_header_keeps_its_subject(header, tmp_path):
     (tmp_path / "high_school_arithmetic_test.csv").write_bytes(header.encode() + b"\n" + published.mmlu_csv())
     assert "2 cases" in run("mmlu", "--data", tmp_path / "high_school_arithmetic_test.csv")
-    cases = [CaseData.from_json(row.data) for row in iterate_cases(get_version("mmlu"))]
+    cases = [CaseData.from_json(row.data) for row in get_version("mmlu").cases.order_by("position")]
     assert [made.target for made in cases] == ["B", "A"]
     assert [made.metadata for made in cases] == [{"subject": "high_school_arithmetic"}] * 2
 
@@ -301,4 +301,5 @@ def test_mmlu_csv_with_header_keeps_its_subject(header, tmp_path):
 def test_mmlu_parquet_keeps_its_subject(tmp_path):
     (tmp_path / "test.parquet").write_bytes(published.parquet(published.MMLU))
     run("mmlu", "--data", tmp_path / "test.parquet")
-    assert [row.data["metadata"] for row in iterate_cases(get_version("mmlu"))] == [{"subject": "arithmetic"}] * 2
+    rows = get_version("mmlu").cases.order_by("position")
+    assert [row.data["metadata"] for row in rows] == [{"subject": "arithmetic"}] * 2

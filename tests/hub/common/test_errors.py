@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, OperationalError
 
 from hub.common.errors import Conflict, NotFound, UserError
 from hub.common.problems import Problem
@@ -54,6 +55,26 @@ def test_commands_report_files_that_they_may_not_use(
     assert capsys.readouterr().err == (
         f"{lease} cannot be written or read: Permission denied. Run the command as the user who owns {tmp_path}/var, "
         "or name another data folder in LLMEVAL_VAR.\n"
+    )
+
+
+def test_commands_report_what_is_wrong_with_the_disk_and_the_database(
+    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.VAR_DIR = tmp_path
+    lock = tmp_path / "prepare.lock"
+    assert run(OSError(errno.EROFS, "Read-only file system", str(lock))) == 2
+    assert capsys.readouterr().err == (
+        f"{lock} cannot be written or read: Read-only file system. Make {tmp_path} writable, or name another data "
+        "folder in LLMEVAL_VAR.\n"
+    )
+    assert run(OSError(errno.ENOSPC, "No space left on device", str(lock))) == 2
+    assert "No space left on device. Free some space, or name another" in capsys.readouterr().err
+    assert run(DatabaseError("file is not a database")) == 3
+    assert "The database is damaged (DATABASE_URL, LLMEVAL_VAR): file is not a database." in capsys.readouterr().err
+    assert run(OperationalError("database or disk is full")) == 3
+    assert capsys.readouterr().err == (
+        "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again.\n"
     )
 
 

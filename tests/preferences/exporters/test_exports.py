@@ -333,6 +333,9 @@ def test_jsonl_and_parquet_contain_all_fields_and_ties(tmp_path: Path) -> None:
     record(*responses("one", "two"), "tie")
     rows, _ = exported(tmp_path, "jsonl")
     assert (rows[0]["verdict"], rows[0]["reviewer"], rows[0]["first"]["model"]) == ("tie", "ann", "m0")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "was chosen" not in card  # no pair has a winner, so there is no share
+    assert "Correlation" not in card
     export_preferences(current_preferences(), tmp_path / "all.parquet", format="parquet")
     table = pq.read_table(tmp_path / "all.parquet").to_pylist()
     assert (table[0]["id"], json.loads(table[0]["first"])["model"]) == (rows[0]["id"], "m0")

@@ -22,7 +22,7 @@ from hub.models import archive_storage
 from runs import tasks
 from runs.config.resolve import find_environments
 from runs.execution import runner, storage
-from runs.execution.faults import InfrastructureFault, retry_delay, return_after_fault
+from runs.execution.faults import InfrastructureFault, find_fault, retry_delay, return_after_fault
 from runs.execution.runner import RunSession
 from runs.models import Response, Run
 from runs.services import cancel_run, create_run, resume_run
@@ -169,6 +169,12 @@ def test_run_that_is_returned_after_a_fault_keeps_what_it_has_cost(hours: int) -
     return_after_fault(run, InfrastructureFault("The sandbox does not answer."), "elsewhere:1:a")
     run.refresh_from_db()
     assert (run.status, run.cost_usd) == ("interrupted" if hours else "queued", 0.5)
+
+
+def test_message_of_a_fault_is_a_sentence() -> None:
+    """Other sentences follow it, such as the time of the next retry."""
+    fault = find_fault(OperationalError("database or disk is full"))
+    assert str(fault) == "The database does not work at the moment: database or disk is full."
 
 
 def test_time_between_retries_doubles_up_to_five_minutes() -> None:

@@ -1,5 +1,6 @@
 """Files of the data folder (database, secrets) can be read by their owner only."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -82,3 +83,18 @@ def test_prepare_runs_again_if_the_database_is_missing(tmp_path: Path, monkeypat
 
 def test_data_folder_of_the_tests_is_private() -> None:
     assert mode(settings.VAR_DIR) == 0o700
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_private_file_that_cannot_be_written_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty secret_key would be read at the next start."""
+    opened = os.open
+
+    def open_full(path: Path, flags: int, mode: int = 0o777) -> int:
+        os.close(opened(path, flags, mode))
+        return opened("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(os, "open", open_full)
+    with pytest.raises(OSError, match="No space left"):
+        private_files.create_private_file(tmp_path / "secret_key", "text")
+    assert not (tmp_path / "secret_key").exists()
