@@ -12,7 +12,12 @@ from llmeval_site.configuration import rest
 from llmeval_site.configuration.databases import database_settings
 from llmeval_site.configuration.logs import logging_settings
 from llmeval_site.configuration.openid import ALGORITHMS, parse_openid_settings
-from llmeval_site.configuration.private_files import create_private_file, make_private_folder, restrict_files
+from llmeval_site.configuration.private_files import (
+    create_private_file,
+    make_private_folder,
+    restrict_files,
+    wait_for_text,
+)
 from llmeval_site.configuration.storages import file_storage
 from llmeval_site.configuration.variables import EnvironmentVariables
 from sandbox.connections.backends import BACKEND_CHOICES
@@ -42,12 +47,14 @@ def _secret_key() -> str:
     try:
         with suppress(FileExistsError):
             create_private_file(path, secrets.token_urlsafe(50))
-        return path.read_text(encoding="ascii")
+        if key := wait_for_text(path):
+            return key
     except OSError as error:
         remedy = "Free some space" if error.errno == errno.ENOSPC else f"Run the command as the user who owns {VAR_DIR}"
         raise ImproperlyConfigured(
             f"{path} cannot be written or read: {error.strerror}. {remedy}, or name another data folder in LLMEVAL_VAR."
         ) from None
+    raise ImproperlyConfigured(f"{path} is empty. Delete it: the next start generates a key.")
 
 
 SECRET_KEY = _secret_key()

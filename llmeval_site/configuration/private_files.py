@@ -7,6 +7,7 @@ user without further isolation. These permissions are then the only protection a
 import logging
 import os
 import stat
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,6 +36,14 @@ def create_private_file(path: Path, text: str = "") -> None:
     except OSError:
         path.unlink(missing_ok=True)
         raise
+
+
+def wait_for_text(path: Path, seconds: float = 2.0) -> str:
+    """Return the text of a file that another process may have created but not yet written; "" if it stays empty."""
+    end = time.monotonic() + seconds
+    while not (text := path.read_text(encoding="utf-8")) and time.monotonic() < end:
+        time.sleep(0.02)
+    return text
 
 
 def make_private_database(path: Path) -> None:

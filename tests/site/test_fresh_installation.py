@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -127,6 +128,26 @@ def test_data_folder_that_cannot_be_used_is_reported_with_its_remedy(tmp_path: P
     done = manage(tmp_path / "var", "check", LLMEVAL_SECRET_KEY="")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert f"Run the command as the user who owns {tmp_path}/var, or name another data folder" in done.stderr
+
+
+def test_key_that_another_process_is_about_to_write_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "var" / "secret_key"
+    path.parent.mkdir(mode=0o700)
+    path.touch()
+    key = "a key that another process has generated at its start"
+    writing = threading.Timer(0.8, path.write_text, [key])
+    writing.start()
+    done = manage(path.parent, "diffsettings", LLMEVAL_SECRET_KEY="")
+    writing.join()
+    assert f"SECRET_KEY = {key!r}" in done.stdout, done.stderr
+
+
+def test_empty_key_is_reported_with_its_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "var" / "secret_key"
+    path.parent.mkdir(mode=0o700)
+    path.touch()
+    done = manage(path.parent, "check", LLMEVAL_SECRET_KEY="")
+    assert (done.returncode, done.stderr.strip()) == (2, f"{path} is empty. Delete it: the next start generates a key.")
 
 
 def test_database_that_is_not_supported_is_named_with_the_supported_ones(tmp_path: Path) -> None:
