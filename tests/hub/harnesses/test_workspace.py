@@ -462,6 +462,25 @@ def test_gate_shows_what_a_failing_solution_returned(tmp_path: Path, image: str)
     assert found and "cat: greetings.txt: No such file or directory" in found[1] and "exit code 1" in found[1]
 
 
+@pytest.mark.docker
+def test_gold_script_of_a_program_has_no_note_about_unused_turns(tmp_path: Path, image: str) -> None:
+    folder = write_documented_example(tmp_path, image)
+    manifest = folder / "environment.yaml"
+    text = manifest.read_text(encoding="utf-8").replace("  setup:", "  policy: program\n  program: agent.py\n  setup:")
+    manifest.write_text(text, encoding="utf-8")
+    (folder / "agent.py").write_text(
+        "import os, urllib.request\n"
+        "key = {'Authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']}\n"
+        """data = b'{"model": "any", "messages": [{"role": "user", "content": "Hi"}]}'\n"""
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "urllib.request.urlopen(urllib.request.Request(url, data, key))\n",
+        encoding="utf-8",
+    )
+    with open_bundle(folder) as bundle:
+        gates = {gate["name"]: gate for gate in run_gates(bundle, pool=None)["gates"]}
+    assert (gates["gold"]["status"], gates["gold"]["note"]) == ("passed", "")
+
+
 # ---- services --------------------------------------------------------------------------------------------------------
 
 CACHE = {"name": "cache", "image": "redis:8", "healthcheck": "redis-cli ping"}
