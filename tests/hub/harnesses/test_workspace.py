@@ -250,6 +250,15 @@ async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_f
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize("mode", ["700", "0550"])
+async def test_script_starts_in_a_work_folder_that_only_its_owner_may_enter(image: str, mode: str) -> None:
+    tests = b'test "$PWD" = /app && test "$(as-agent cat answer)" = 42 || { echo "in $PWD"; exit 1; }\n'
+    step = await finish(image, f"echo 42 > answer; chmod {mode} /app", tests)
+    assert step.score is not None
+    assert (step.score.value, step.score.rules[0].reason) == (1.0, "")
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("script", [b"#!/bin/sh\nexit 0\n", b"exit 0\n"], ids=["executed", "run-by-sh"])
 async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
     path = "tests/it's $HOME/a `b` ü.sh"
