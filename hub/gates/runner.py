@@ -160,7 +160,8 @@ def _last_returned(messages: list[Message], step: Step) -> str:
 
 def _length_note(outcome: EpisodeOutcome, case: str, answer: str) -> str:
     """Return a sentence if an answer has more or fewer turns than its episode took; "" otherwise."""
-    if outcome.unused:
+    by_script = outcome.step is not None and "reference_answer" in outcome.step.info
+    if outcome.unused and not by_script:  # a script replaces all turns of an agent program
         return f"{case}: the episode ended before {wording.counted(outcome.unused, 'turn')} of {answer}."
     return f"{case}: {answer} ended before the episode, which was stopped and scored." if outcome.stopped else ""
 

@@ -273,8 +273,12 @@ class DriverWorkspaces(WorkspaceEngine):
                 _call(connection, "write", ({"path": folder.path} for folder in folders))
                 files = ((item.path, item.content, item.mode) for item in artifacts.entries if item.content is not None)
                 _call(connection, "write", (entry for file in files for entry in _entries_of_file(*file)))
-                # Inner folders first, because an outer one may become read-only.
-                modes = (_Entry(path=folder.path, mode=folder.mode) for folder in reversed(folders))
+                # Inner folders first, because an outer one may become read-only. Root without privileges starts in the
+                # work folder, so it must be able to enter that.
+                modes = (
+                    _Entry(path=folder.path, mode=folder.mode | (0o055 if folder.path == spec.workdir else 0))
+                    for folder in reversed(folders)
+                )
                 _call(connection, "change_modes", modes)
         except BaseException:
             self.close(handle)

@@ -250,6 +250,15 @@ async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_f
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize("mode", ["700", "0550"])
+async def test_script_starts_in_a_work_folder_that_only_its_owner_may_enter(image: str, mode: str) -> None:
+    tests = b'test "$PWD" = /app && test "$(as-agent cat answer)" = 42 || { echo "in $PWD"; exit 1; }\n'
+    step = await finish(image, f"echo 42 > answer; chmod {mode} /app", tests)
+    assert step.score is not None
+    assert (step.score.value, step.score.rules[0].reason) == (1.0, "")
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("script", [b"#!/bin/sh\nexit 0\n", b"exit 0\n"], ids=["executed", "run-by-sh"])
 async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
     path = "tests/it's $HOME/a `b` ü.sh"
@@ -462,6 +471,25 @@ def test_gate_shows_what_a_failing_solution_returned(tmp_path: Path, image: str)
     ((failure),) = gates["gold"]["failures"]
     found = re.search(r"gold answer 1: failed\. .* Its last call returned: (.*)", failure["message"], re.S)
     assert found and "cat: greetings.txt: No such file or directory" in found[1] and "exit code 1" in found[1]
+
+
+@pytest.mark.docker
+def test_gold_script_of_a_program_has_no_note_about_unused_turns(tmp_path: Path, image: str) -> None:
+    folder = write_documented_example(tmp_path, image)
+    manifest = folder / "environment.yaml"
+    text = manifest.read_text(encoding="utf-8").replace("  setup:", "  policy: program\n  program: agent.py\n  setup:")
+    manifest.write_text(text, encoding="utf-8")
+    (folder / "agent.py").write_text(
+        "import os, urllib.request\n"
+        "key = {'Authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']}\n"
+        """data = b'{"model": "any", "messages": [{"role": "user", "content": "Hi"}]}'\n"""
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "urllib.request.urlopen(urllib.request.Request(url, data, key))\n",
+        encoding="utf-8",
+    )
+    with open_bundle(folder) as bundle:
+        gates = {gate["name"]: gate for gate in run_gates(bundle, pool=None)["gates"]}
+    assert (gates["gold"]["status"], gates["gold"]["note"]) == ("passed", "")
 
 
 # ---- services --------------------------------------------------------------------------------------------------------
