@@ -1,5 +1,6 @@
 """Formats of figures and of foreign text in every report: units, money, shares, and text made safe to print."""
 
+import math
 import re
 
 from hub.common import wording
@@ -48,6 +49,11 @@ def points(difference: float | None) -> str:
 def money(usd: float | None) -> str:
     """Return an amount in dollars."""
     return UNDEFINED if usd is None else wording.dollars(usd)
+
+
+def ratio(value: float) -> str:
+    """Return a ratio with two decimals, below 0.1 with two significant digits: `1.21`, `0.0034`. Only 0 is `0.00`."""
+    return f"{value:.2f}" if value >= 0.1 or value <= 0 else f"{value:.{1 - math.floor(math.log10(value))}f}"
 
 
 def tokens(count: float) -> str:
