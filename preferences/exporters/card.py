@@ -1,6 +1,6 @@
 """Dataset card of an export: its contents, provenance, what was left out, and warnings."""
 
-from hub.common.wording import counted
+from hub.common.wording import counted, percent
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.reports import PreferenceReport
 
@@ -8,7 +8,7 @@ from preferences.exporters.reports import PreferenceReport
 def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data_file: str) -> str:
     """Return the card of an export as Markdown, with the front matter that the Hugging Face Hub reads."""
     figures = report.figures()
-    balance = "-" if figures["first_chosen"] is None else f"{100 * figures['first_chosen']:.1f} %"
+    balance = "-" if figures["first_chosen"] is None else percent(figures["first_chosen"])
     lengths = "-" if figures["length_correlation"] is None else f"{figures['length_correlation']:+.2f}"
     ties = len(report.lint.ties)
     lines = [

@@ -7,6 +7,7 @@ from hub.common import wording
 from hub.common.output.foreign_text import clean
 
 UNDEFINED = "-"
+_ROUNDING = 1e-9  # error of a score that is 0 or 1
 
 
 def markdown(text: str) -> str:
@@ -25,6 +26,22 @@ def cut(text: str, size: int) -> str:
 def percent(share: float | None) -> str:
     """Return a share in percent: 0.853 as `85.3 %`."""
     return UNDEFINED if share is None else wording.percent(share)
+
+
+def score(value: float | None, decimals: int = 2) -> str:
+    """Return a score or another figure of at most 1 in decimals: `0.85`. Only 1 is `1.00`, and only 0 is `0.00`.
+
+    If *decimals* is negative, 1 and 0 are written without decimals.
+    """
+    if value is None:
+        return UNDEFINED
+    if decimals < 0 and value in (0, 1):
+        return f"{value:.0f}"
+    digits = abs(decimals)
+    text, step = f"{value:z.{digits}f}", 10.0**-digits
+    if float(text) == 1 and value < 1 - _ROUNDING:
+        return f"> {1 - step:.{digits}f}"
+    return f"< {step:.{digits}f}" if float(text) == 0 and value > _ROUNDING else text
 
 
 def interval(low: float | None, high: float | None) -> str:

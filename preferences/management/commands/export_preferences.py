@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 
-from hub.common.wording import counted
+from hub.common.wording import counted, percent
 from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, PreferenceReport, export_preferences
@@ -62,7 +62,7 @@ def _describe(report: PreferenceReport) -> Iterator[str]:
     """Yield the linter's figures, and where the rows were written."""
     figures = report.figures()
     if figures["first_chosen"] is not None:
-        yield f"The pair's first response was chosen in {100 * figures['first_chosen']:.1f} %."
+        yield f"The pair's first response was chosen in {percent(figures['first_chosen'])}."
     if figures["length_correlation"] is not None:
         yield f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
     paths = ", ".join(str(path) for path in report.files)
