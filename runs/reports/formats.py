@@ -98,9 +98,13 @@ def count(number: int) -> str:
 
 
 def p_value(value: float | None) -> str:
+    """Return a p-value with four decimals. One just below 0.05, which shows a difference, is not rounded to it."""
     if value is None:
         return UNDEFINED
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    if value < 0.0001:
+        return "< 0.0001"
+    text = f"{value:.4f}"
+    return "< 0.05" if text == "0.0500" and value < 0.05 else text
 
 
 def duration(seconds: float) -> str:
