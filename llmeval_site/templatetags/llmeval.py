@@ -33,6 +33,7 @@ UNFOLDED_ANSWER = 20_000  # characters; the last answer of a transcript is folde
 _LANGUAGES = {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml", "jsonl": "json", "cfg": "ini"}
 
 register.filter("percent", formats.percent)
+register.filter("score", formats.score)
 register.filter("points", formats.points)
 register.filter("method", formats.method)
 register.filter("money", formats.money)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hub.common.wording import percent
 from preferences.insight.bradley_terry import RankedModel
 from preferences.insight.calibration import Bin
 
@@ -38,7 +39,7 @@ def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
             x=round(40 + SIZE * item.confidence, 1),
             y=round(20 + SIZE * (1 - item.correct), 1),
             r=round(3 + 9 * (item.n / most) ** 0.5, 1),
-            title=f"confidence {item.confidence:.2f}: {100 * item.correct:.0f} % correct of {item.n}",
+            title=f"confidence {item.confidence:.2f}: {percent(item.correct)} correct of {item.n}",
         )
         for item in bins
     ]

@@ -57,5 +57,5 @@ def _check_price(spec: ModelSpec, reply: Reply) -> str:
         return "It has no price, so costs of runs will be unknown and a budget cannot be kept."
     if not reply.metered and not spec.price.free:
         return "The endpoint reports no token counts, so costs of runs will be unknown in spite of the price."
-    cost = spec.price.cost(reply.usage)
-    return f"By its price, this request ({reply.usage.input} tokens in, {reply.usage.output} out) cost {cost:.6f} USD."
+    cost = formats.money(spec.price.cost(reply.usage))
+    return f"By its price, this request ({reply.usage.input} tokens in, {reply.usage.output} out) cost {cost}."

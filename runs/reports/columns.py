@@ -149,15 +149,15 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="cost_usd",
-        value=lambda cell: _rounded(cell.total_cost_usd),
+        value=lambda cell: rounded_cost(cell.total_cost_usd),
         heading="Cost",
         text=lambda cell: formats.money(cell.known_cost_usd),
         tooltip="US dollars including role models; unknown for recordings, without a price, or without token counts",
         group="spending",
     ),
     Column(key="priced", value=lambda cell: cell.run_model.priced),
-    Column(key="role_cost_usd", value=lambda cell: _rounded(cell.figures.role_cost_usd)),
-    Column(key="cost_per_correct_usd", value=lambda cell: _rounded(cell.cost_per_correct_usd)),
+    Column(key="role_cost_usd", value=lambda cell: rounded_cost(cell.figures.role_cost_usd)),
+    Column(key="cost_per_correct_usd", value=lambda cell: rounded_cost(cell.cost_per_correct_usd)),
     Column(
         key="execution",
         value=lambda cell: {
@@ -179,6 +179,11 @@ def result_json(cell: CellResult) -> dict[str, object]:
 
 def _rounded(value: float | None, digits: int = 6) -> float | None:
     return None if value is None else round(value, digits)
+
+
+def rounded_cost(usd: float | None) -> float | None:
+    """Return a cost rounded to six decimals, and below a dollar to six significant digits: no cost is rounded to 0."""
+    return None if usd is None else round(usd, 6) if abs(usd) >= 1 else float(f"{usd:.6g}")
 
 
 def _bounds(estimate: Estimate) -> list[float | None] | None:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.template import Engine
 
 from runs.models import Run
-from runs.reports.columns import result_json
+from runs.reports.columns import result_json, rounded_cost
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
@@ -34,7 +34,7 @@ def results_json(
         "message": run.message,
         "config_hash": run.config_hash,
         "seconds": round(run.seconds, 3),
-        "cost_usd": None if run.cost_usd is None else round(run.cost_usd, 6),
+        "cost_usd": rounded_cost(run.cost_usd),
         "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells, name_served=sees_endpoints(user)),

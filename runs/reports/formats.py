@@ -1,11 +1,13 @@
 """Formats of figures and of foreign text in every report: units, money, shares, and text made safe to print."""
 
+import math
 import re
 
 from hub.common import wording
 from hub.common.output.foreign_text import clean
 
 UNDEFINED = "-"
+_ROUNDING = 1e-9  # error of a score that is 0 or 1
 
 
 def markdown(text: str) -> str:
@@ -24,6 +26,22 @@ def cut(text: str, size: int) -> str:
 def percent(share: float | None) -> str:
     """Return a share in percent: 0.853 as `85.3 %`."""
     return UNDEFINED if share is None else wording.percent(share)
+
+
+def score(value: float | None, decimals: int = 2) -> str:
+    """Return a score or another figure of at most 1 in decimals: `0.85`. Only 1 is `1.00`, and only 0 is `0.00`.
+
+    If *decimals* is negative, 1 and 0 are written without decimals.
+    """
+    if value is None:
+        return UNDEFINED
+    if decimals < 0 and value in (0, 1):
+        return f"{value:.0f}"
+    digits = abs(decimals)
+    text, step = f"{value:z.{digits}f}", 10.0**-digits
+    if float(text) == 1 and value < 1 - _ROUNDING:
+        return f"> {1 - step:.{digits}f}"
+    return f"< {step:.{digits}f}" if float(text) == 0 and value > _ROUNDING else text
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -48,6 +66,11 @@ def points(difference: float | None) -> str:
 def money(usd: float | None) -> str:
     """Return an amount in dollars."""
     return UNDEFINED if usd is None else wording.dollars(usd)
+
+
+def ratio(value: float) -> str:
+    """Return a ratio with two decimals, below 0.1 with two significant digits: `1.21`, `0.0034`. Only 0 is `0.00`."""
+    return f"{value:.2f}" if value >= 0.1 or value <= 0 else f"{value:.{1 - math.floor(math.log10(value))}f}"
 
 
 def tokens(count: float) -> str:
@@ -75,9 +98,13 @@ def count(number: int) -> str:
 
 
 def p_value(value: float | None) -> str:
+    """Return a p-value with four decimals. One just below 0.05, which shows a difference, is not rounded to it."""
     if value is None:
         return UNDEFINED
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    if value < 0.0001:
+        return "< 0.0001"
+    text = f"{value:.4f}"
+    return "< 0.05" if text == "0.0500" and value < 0.05 else text
 
 
 def duration(seconds: float) -> str:

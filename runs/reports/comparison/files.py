@@ -56,8 +56,9 @@ def ratio_text(found: PairedRatio) -> str:
     if found.ratio is None:
         return formats.UNDEFINED
     if found.ratio_low is None or found.ratio_high is None:
-        return f"{found.ratio:.2f}x"
-    return f"{found.ratio:.2f}x [{found.ratio_low:.2f}, {found.ratio_high:.2f}]"
+        return f"{formats.ratio(found.ratio)}x"
+    bounds = f"[{formats.ratio(found.ratio_low)}, {formats.ratio(found.ratio_high)}]"
+    return f"{formats.ratio(found.ratio)}x {bounds}"
 
 
 def difference_chart(rows: Sequence[ComparedRow]) -> Chart | None:

@@ -245,7 +245,7 @@ def test_overconfident_verdict_is_below_diagonal() -> None:
     assert (sure.x, sure.y) == (40 + 260, 20 + 260)  # right below: the axes go from 40 and 280
     assert (careful.x, careful.y) == (40 + 130, 20 + 65)
     assert sure.r > careful.r
-    assert careful.title == "confidence 0.50: 75 % correct of 1"
+    assert careful.title == "confidence 0.50: 75.0 % correct of 1"
 
 
 def test_ranking_plot_has_one_scale_around_zero() -> None:

@@ -3,12 +3,19 @@
 import io
 import re
 import zipfile
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
 
 from hub.models import Environment
+from preferences.insight.agreement import Agreement, NamedFigure
+from preferences.insight.agreement_statistics import share_figure
+from preferences.insight.calibration import Bin
+from preferences.insight.stored import Stored
 from preferences.models import Preference
 from runs.models import Run
 from tests.factories import stored_response, stored_run, stored_score, stored_version
@@ -143,3 +150,17 @@ def test_invalid_filter_is_reported_and_exports_nothing(visitor: Client, two: Pr
 def test_unknown_format_is_reported(visitor: Client, two: Preference) -> None:
     answer = visitor.get("/preferences/export/?format=csv", follow=True)
     assert "format: csv is not known. Choose one of " in "".join(map(str, answer.context["messages"]))
+
+
+def test_nearly_all_is_not_shown_as_all(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = share_figure([[True]] * 399 + [[False]])
+    agreement = Agreement(
+        verdicts=400,
+        figures=[NamedFigure("judge_execution", "Agreement with the tests", figure)],
+        bins=[Bin(confidence=0.9, correct=199 / 200, n=200)],
+    )
+    stored = Stored(figures=agreement, computed_at=timezone.now())
+    monkeypatch.setattr("preferences.web.views.get_agreement", lambda user, filters: stored)
+    page = unescape(visitor.get(reverse("preferences:agreement")).content.decode())
+    assert '<td class="num" data-label="value">> 0.99</td>' in page
+    assert "confidence 0.90: 99.5 % correct of 200" in page

@@ -9,13 +9,14 @@ import pytest
 from django.test import Client
 from rich.console import Console
 
+from hub.models import Case
 from runs.models import Run
 from runs.reports import print_report, render_html, results_json
-from runs.reports.columns import COLUMNS, TABLE_COLUMNS, Column
+from runs.reports.columns import COLUMNS, TABLE_COLUMNS, Column, rounded_cost
 from runs.results.stored import get_results
 from runs.tracking.artifacts import flatten
 from runs.tracking.job import build_job
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -67,3 +68,25 @@ def test_every_number_of_the_document_is_a_metric_in_mlflow(run: Run, tmp_path: 
             assert metrics[key] == value, key
     for key in ("ci95", "mean_score_ci95"):
         assert [metrics[f"{key}.low"], metrics[f"{key}.high"]] == result[key]
+
+
+def test_small_costs_are_not_rounded_to_zero(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=3), price={"input": 0.005, "output": 0.01}, cost_usd=3.9e-7)
+    for case in Case.objects.order_by("position"):
+        stored_response(run, case, cost_usd=1.3e-7, role_cost_usd=1.23456789e-8)
+    document = results_json(run)
+    (result,) = json.loads(json.dumps(document))["results"]
+    assert document["cost_usd"] == 3.9e-7
+    assert (result["cost_usd"], result["role_cost_usd"]) == (4.27037e-7, 3.7037e-8)
+    assert result["cost_per_correct_usd"] == 1.42346e-7
+    build_job(run, tmp_path, experiment="e", artifact_root=None, traces="none")
+    (row,) = csv.DictReader((tmp_path / "run" / "results.csv").open())
+    assert float(row["cost_usd"]) == result["cost_usd"]
+
+
+@pytest.mark.parametrize(
+    ("usd", "rounded"),
+    [(0.0, 0.0), (None, None), (1234.56789012, 1234.56789), (0.0123456789, 0.0123457), (2.34567891e-6, 2.34568e-6)],
+)
+def test_costs_keep_six_decimals_or_significant_digits(usd: float | None, rounded: float | None) -> None:
+    assert rounded_cost(usd) == rounded

@@ -11,7 +11,7 @@ from hub.management.base import ReportConsole
 from hub.models import Case, EnvironmentVersion
 from runs.models import Run
 from runs.reports import formats as write
-from runs.reports.comparison.files import difference_chart
+from runs.reports.comparison.files import comparison_markdown, difference_chart, ratio_text
 from runs.reports.comparison.terminal import print_comparison
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
@@ -323,3 +323,15 @@ def test_too_many_pairs_are_refused_with_what_to_do() -> None:
     runs = [run, *(stored_run(run.environments.get().version, models=["m"]) for _ in range(12))]
     with pytest.raises(ComparisonError, match=r"^The 13 runs make 78 pairs, and at most 66 .*\. Name fewer\.$"):
         compare_all(runs)
+
+
+def test_cost_of_a_much_cheaper_model_is_no_ratio_of_zero() -> None:
+    version = stored_version(cases=12)
+    cheap, dear = (stored_run(version, price={"input": price}) for price in (0.05, 15.0))
+    for i, case in enumerate(version.cases.order_by("position")):
+        stored_response(cheap, case, cost_usd=1e-6 * (3 + i % 2))
+        stored_response(dear, case, cost_usd=1e-3)
+    (row,) = compared_rows([compare(cheap, dear)])
+    assert row.item.cost.ratio == pytest.approx(0.0035)
+    assert ratio_text(row.item.cost).startswith("0.0035x [0.003")
+    assert "0.0035x [0.003" in comparison_markdown([row.comparison])

@@ -59,7 +59,7 @@ def test_model_is_saved_and_tested_with_one_click(staff: Client) -> None:
         page = text(staff, answer["Location"])
     assert len(server.requests) == 1 and server.requests[0]["model"] == "m"
     assert " ms, as m: “ready”." in page
-    assert "this request (10 tokens in, 5 out) cost 0.000020 USD" in page
+    assert "this request (10 tokens in, 5 out) cost $0.00002." in page
 
 
 def test_test_tells_why_costs_will_be_unknown(staff: Client) -> None:

@@ -222,3 +222,14 @@ def test_hidden_response_is_reported_as_one_that_does_not_exist(client: Client, 
         assert f"run {response.run_environment.run_id}" not in words(
             client.get(path.format(response.pk)).content.decode()
         )
+
+
+def test_score_of_a_failed_response_is_not_rounded_to_the_highest_one(client: Client, user: User) -> None:
+    response = answered(score=0.9996)
+    stored_score(response, "tests", 0.9996, type="python_tests")
+    shown = unescape(page(client, f"/responses/{response.pk}/"))
+    assert "<dt>Score</dt><dd>> 0.999</dd>" in shown
+    assert '<strong class="num">> 0.99</strong>' in shown
+    assert '<td class="num" data-label="score">> 0.99</td>' in unescape(
+        page(client, f"/runs/{response.run_environment.run_id}/")
+    )

@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import suppress
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -201,3 +202,11 @@ def test_managers_who_demote_each_other_at_once_leave_one(team: Team, ann: User)
         thread.join(1)  # it waits for the row of the team; otherwise it would not see that ann manages no more
     thread.join()
     assert names(team) == {"ann": False, "bob": True}
+
+
+def test_quota_that_is_nearly_spent_is_not_shown_as_all(client: Client, team: Team) -> None:
+    TeamSpend.objects.create(team=team, month=this_month(), usd=9.996)
+    page = unescape(client.get(PAGE).content.decode())
+    assert "<small>> 99.9 %</small>" in page and "100 %" not in page
+    TeamSpend.objects.update(usd=10.0)
+    assert "<small>100.0 %</small>" in client.get(PAGE).content.decode()
