@@ -223,6 +223,17 @@ def test_error_for_a_file_of_another_benchmark_names_the_expected_file(tmp_path)
 # ---- rows and files that are left out --------------------------------------------------------------------------------
 
 
+def test_problems_of_slug_and_version_name_the_options(tmp_path):
+    words = given(tmp_path, "gsm8k", "test.jsonl", published.jsonl(GSM8K))
+    run(*words)
+    changed = given(tmp_path, "gsm8k", "other.jsonl", published.jsonl(GSM8K[:1]))
+    printed = run(*changed, code=2)
+    assert "--bundle-version: gsm8k 1.0.0 is already stored with different content." in printed
+    assert "Give a higher --bundle-version, for example to 1.0.1." in printed
+    assert "The file of gsm8k" not in printed and "environment.yaml" not in printed
+    assert '--slug: "Not_valid" does not fit.' in run(*changed, "--slug", "Not_valid", code=2)
+
+
 def test_rows_that_are_left_out_are_counted_with_their_reason(tmp_path):
     (tmp_path / "mbpp.jsonl").write_bytes(published.jsonl(MBPP))
     assert "2 rows skipped: not one of the test tasks 11 to 510." in run("mbpp", "--data", tmp_path / "mbpp.jsonl")
