@@ -110,6 +110,12 @@ def test_gsm8k_target_is_the_number_after_the_hashes(tmp_path, index, target):
     assert case("gsm8k", tmp_path, index)[1].target == target
 
 
+def test_gsm8k_row_without_a_final_number_is_an_error(tmp_path):
+    rows = [GSM8K[0], {"question": "How many?", "answer": "There are four."}]
+    printed = run(*given(tmp_path, "gsm8k", "test.jsonl", published.jsonl(rows)), code=2)
+    assert "the data:2: " in printed and "####" in printed
+
+
 def test_arc_choices_keep_their_labels(tmp_path):
     environment, made = case("arc", tmp_path, 1)
     assert (made.input, made.target, made.metadata["labels"]) == (
