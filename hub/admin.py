@@ -16,6 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from hub import services
+from hub.common.wording import counted
 from hub.gates.certificates import Certificate
 from hub.manifest.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion, Team
@@ -240,6 +241,7 @@ class CaseDefectAdmin(CuratorAdmin):
 
     def _resolve(self, request: HttpRequest, queryset: QuerySet[CaseDefect], *, accepted: bool) -> None:
         assert request.user.is_authenticated
+        resolved = 0
         for defect in queryset:
             try:
                 services.resolve_defect(
@@ -247,3 +249,8 @@ class CaseDefectAdmin(CuratorAdmin):
                 )
             except services.EnvironmentRefused as error:
                 self.message_user(request, f"{defect}: {error}", messages.ERROR)
+            else:
+                resolved += 1
+        if resolved:
+            done = "accepted: later reports leave the cases out." if accepted else "rejected: the cases are kept."
+            self.message_user(request, f"{counted(resolved, 'report')} {done}", messages.SUCCESS)

@@ -156,12 +156,15 @@ def _create_version(
 
 
 def _make_latest(environment: Environment, version: EnvironmentVersion) -> None:
-    """Make *version* the latest one if it is newer. In a published environment it must have passed its gates."""
+    """Make *version* the latest one if it is newer. Unless the environment is private, it must have passed its gates.
+
+    A retired environment is visible to all, and publishing it again must not depend on a version stored meanwhile.
+    """
     latest = environment.latest
     if not is_newer(version, latest):
         return
     passed = version.certificate is not None and not failed_gates(version.certificate)
-    if environment.visibility == Environment.Visibility.PUBLISHED and not passed:
+    if environment.visibility != Environment.Visibility.PRIVATE and not passed:
         return
     _update_texts(environment, Manifest.model_validate(version.manifest), latest)
     environment.latest = version
@@ -198,7 +201,7 @@ def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
 
 
 def set_certificate(*, version: EnvironmentVersion, certificate: Mapping[str, object]) -> None:
-    """Store the result of the gates. A new version of a published environment that passed becomes the latest one.
+    """Store the result of the gates. A new version that passed becomes the latest one of its environment.
 
     Raises EnvironmentRefused if the certificate has another digest.
     """

@@ -25,6 +25,8 @@ MAX_DIRECTORY = 8 * 1024 * 1024  # bytes of the central directory: 10,000 entrie
 MAX_PATH = 400
 JUNK = frozenset({"__pycache__", "__MACOSX", ".DS_Store", ".git", ".hg", ".svn", ".idea", "Thumbs.db", "desktop.ini"})
 
+# Compress-Archive of Windows PowerShell 5 writes backslashes between folders.
+_SLASHES = "If it separates folders, pack again with another program, such as the menu of Windows Explorer or zip."
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _END, _END_SIZE = b"PK\x05\x06", 22
 _LOCAL = struct.Struct("<4s5H3I2H")
@@ -63,7 +65,8 @@ def check_names(paths: Iterable[str], folders: Container[str] = ()) -> None:
     for path in paths:
         problem = _name_problem(path)
         if problem:
-            raise ArchiveError(problem, "Rename it and pack again.", entry=ascii(path)[1:-1][:MAX_PATH])
+            remedy = _SLASHES if "\\" in path else "Rename it and pack again."
+            raise ArchiveError(problem, remedy, entry=ascii(path)[1:-1][:MAX_PATH])
         key = _folded(path)
         if key in seen:
             raise ArchiveError(

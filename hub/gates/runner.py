@@ -29,6 +29,7 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, text_of
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
+from sandbox.errors import SandboxUnavailable
 
 MAX_CASES = 2000  # cases of a large dataset, evenly spaced; the certificate has the number of cases that were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
@@ -72,7 +73,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOutcome:
-    """Result of an episode: `not_run` if a recording is missing, `broken` if the environment or sandbox failed.
+    """Result of an episode: `not_run` if a recording is missing, `broken` if the environment failed.
 
     returned what the answer's last tool call, or its script, returned; "" if it made none
     unused   how many turns of the answer were left when the episode ended
@@ -98,7 +99,10 @@ class _GateRunner:
     gates: dict[str, Gate]
 
     async def run_episode(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
-        """Run an episode with *messages* as the assistant's turns. If they end before the episode does, stop it."""
+        """Run an episode with *messages* as the assistant's turns. If they end before the episode does, stop it.
+
+        Raises SandboxUnavailable if the sandbox failed.
+        """
         environment = self.environment
         key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
         seed = attempt_seed(0, environment.slug, case.id, attempt)
@@ -112,8 +116,12 @@ class _GateRunner:
             stopped = not episode.done
             if stopped:
                 step = await episode.stop("turns")
-        except (ModelError, ScoringFailed) as error:
+        except ModelError as error:
             return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
+        except ScoringFailed as error:
+            if error.kind == "sandbox":  # the bundle is not at fault, and a certificate is never replaced
+                raise SandboxUnavailable(str(error)) from None
+            return EpisodeOutcome("broken", None, str(error))
         except (HarnessError, BundleError) as error:
             return EpisodeOutcome("broken", None, str(error))
         finally:
@@ -172,7 +180,7 @@ def run_gates(
     """Run every gate on a valid bundle and return its certificate as JSON.
 
     *pool* may be None if the environment needs no sandbox. *progress* is called with (cases done, all cases).
-    Raises BundleError for answer files that cannot be read.
+    Raises BundleError for answer files that cannot be read, and SandboxUnavailable if the sandbox failed.
     """
     return asyncio.run(_run_gates(bundle, pool, progress))
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from django.contrib.auth.models import AnonymousUser, User
 
+from hub.gates.certificates import failed_gates
 from hub.models import Environment, EnvironmentVersion
 from hub.selectors import is_curator, is_newer, list_open_defects, may_see_content
 from hub.services import why_not_publishable
@@ -16,13 +17,16 @@ def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: T
     """Return the context of hub/environment_page.html for the page *tab* of *version*.
 
     `content` says whether the user may see cases and files, `publish_problem` why the environment cannot be published,
-    and `next_latest` whether the version becomes the latest one when it has passed its gates.
+    `next_latest` whether the version becomes the latest one when it has passed its gates, and `failed` the gates that
+    prevent it.
     """
     environment = version.environment
     curator = is_curator(user)
     latest = version.pk == environment.latest_id
     published = environment.visibility == Environment.Visibility.PUBLISHED
     unpublished = latest and not published
+    newer = not latest and is_newer(version, environment.latest)
+    failed = failed_gates(version.certificate) if newer and version.certificate else []
     return {
         "environment": environment,
         "version": version,
@@ -32,7 +36,8 @@ def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: T
         "content": may_see_content(user, environment),
         "unpublished": unpublished,
         "publish_problem": why_not_publishable(environment) if unpublished else "",
-        "next_latest": published and is_newer(version, environment.latest),
+        "next_latest": newer and not failed,
+        "failed": failed,
         "retirable": latest and curator and published,
         "open_defects": list_open_defects(user, version).count() if curator else 0,
     }

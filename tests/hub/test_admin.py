@@ -115,7 +115,7 @@ def test_list_of_versions_shows_the_first_characters_of_digests(curator, version
 
 def test_reports_of_wrong_cases_are_resolved_once(curator, version):
     claim = CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
-    act(curator, "casedefect", "accept", claim.pk)
+    assert "1 report accepted: later reports leave the cases out." in act(curator, "casedefect", "accept", claim.pk)
     assert "already" in act(curator, "casedefect", "reject", claim.pk)
     claim.refresh_from_db()
     assert (claim.status, claim.resolved_by.username) == (CaseDefect.Status.ACCEPTED, "curator")

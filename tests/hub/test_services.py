@@ -176,10 +176,13 @@ def test_publishing_needs_a_certificate_without_a_failed_gate(tmp_path):
     assert version.environment.visibility == Environment.Visibility.PUBLISHED
 
 
-def test_new_version_of_a_published_environment_becomes_the_latest_when_its_gates_have_passed(tmp_path):
+@pytest.mark.parametrize("retired", [False, True])
+def test_new_version_of_a_public_environment_becomes_the_latest_when_its_gates_have_passed(tmp_path, retired):
     first = import_bundle(bundle=write_bundle(tmp_path / "a"), certificate=None)
     set_certificate(version=first, certificate=certificate(first))
     publish_environment(environment=first.environment)
+    if retired:
+        retire_environment(environment=first.environment)
     for number, status, latest in (("1.1.0", "failed", "1.0.0"), ("1.2.0", "passed", "1.2.0")):
         version = import_bundle(bundle=write_bundle(tmp_path / number, version=number, title=number))
         assert Environment.objects.get().latest != version

@@ -4,6 +4,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -13,12 +14,15 @@ from hub.benchmarks.rows import data_rows, hub_rows, selected_rows
 from hub.benchmarks.schema import Benchmark
 from hub.common.errors import UserError
 from hub.common.output.files import new_folder
+from hub.common.problems import Problem
 from hub.common.wording import counted
 from hub.datasets.row_types import Row
 from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
-from hub.manifest.problems import BundleError
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.services import import_bundle
+
+_OPTIONS = {"slug": "--slug", "version": "--bundle-version"}  # by the key of environment.yaml
 
 
 class Options(TypedDict):
@@ -70,8 +74,10 @@ class Command(BundleCommand):
                 self._write(benchmark, found, Path(options["out"]), given, skipped, json=options["json"])
             else:
                 self._import(benchmark, found, given, skipped, json=options["json"])
-        except BundleError as error:
-            expected = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
+        except BundleError as raised:
+            error = BundleError(map(_problem_of_option, raised.problems))
+            in_data = any(problem.file not in _OPTIONS.values() for problem in error.problems)
+            expected = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] and in_data else ""
             raise self.invalid_input(f"{error.headline()}{expected}", error.lines(), error.errors()) from None
         except UserError:
             raise
@@ -127,6 +133,15 @@ class Command(BundleCommand):
             return data_rows(benchmark, [Path(name) for name in options["data"]], answers)
         changes = {"id": options["hf"], "config": options["hf_config"], "split": options["split"]}
         return hub_rows(benchmark, options["revision"] or "", {key: value for key, value in changes.items() if value})
+
+
+def _problem_of_option(problem: Problem) -> Problem:
+    """Return a problem of a key of environment.yaml that an option sets as a problem of the option."""
+    option = _OPTIONS.get(problem.path, "") if problem.file == MANIFEST else ""
+    if not option:
+        return problem
+    remedy = problem.remedy.replace(f"Raise `{problem.path}`", f"Give a higher {option}")
+    return replace(problem, file=option, line=None, path="", remedy=remedy)
 
 
 def _describe_skipped(skipped: Counter[str]) -> str:

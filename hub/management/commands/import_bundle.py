@@ -52,7 +52,10 @@ class Command(BundleCommand):
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")
             version.environment.refresh_from_db()  # the certificate may have made this version the latest
             latest = version.environment.latest
+            missed = failed_gates(version.certificate) if version.certificate else []
             if latest is not None and is_newer(version, latest):
                 self.stdout.write(
-                    f"It becomes the latest version, instead of {latest.version}, when it has passed its gates."
+                    f"{latest.version} remains the latest version, because this one failed {', '.join(missed)}."
+                    if missed
+                    else f"It becomes the latest version, instead of {latest.version}, when it has passed its gates."
                 )

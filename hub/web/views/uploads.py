@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.bundles.loader import Bundle
 from hub.bundles.starters import list_starters, open_starter
+from hub.bundles.stored import ArchiveUnavailable
 from hub.common.problems import Problem
 from hub.common.registry import UnknownName
 from hub.common.wording import counted
@@ -64,7 +65,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             kept, not_kept = _kept(content, name, problems, user, team)
             if kept is not None:
                 return redirect("hub:draft", kept.pk)
-        except (SandboxUnavailable, TeamError, QuotaExceeded) as error:
+        except (SandboxUnavailable, ArchiveUnavailable, TeamError, QuotaExceeded) as error:
             form.add_error(None, str(error))
         else:
             return _redirect_to_version(request, *received)
@@ -153,7 +154,7 @@ def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
     except (QuotaExceeded, TeamError) as error:  # the user may have left the team that was to own it
         messages.error(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
         return _redirect_to_file(found, path)
-    except SandboxUnavailable as error:
+    except (SandboxUnavailable, ArchiveUnavailable) as error:
         messages.error(request, f"The files are kept, but the bundle cannot be checked now: {error}")
         return _redirect_to_file(found, path)
     if received is not None:

@@ -110,6 +110,12 @@ def test_gsm8k_target_is_the_number_after_the_hashes(tmp_path, index, target):
     assert case("gsm8k", tmp_path, index)[1].target == target
 
 
+def test_gsm8k_row_without_a_final_number_is_an_error(tmp_path):
+    rows = [GSM8K[0], {"question": "How many?", "answer": "There are four."}]
+    printed = run(*given(tmp_path, "gsm8k", "test.jsonl", published.jsonl(rows)), code=2)
+    assert "the data:2: " in printed and "####" in printed
+
+
 def test_arc_choices_keep_their_labels(tmp_path):
     environment, made = case("arc", tmp_path, 1)
     assert (made.input, made.target, made.metadata["labels"]) == (
@@ -221,6 +227,17 @@ def test_error_for_a_file_of_another_benchmark_names_the_expected_file(tmp_path)
 
 
 # ---- rows and files that are left out --------------------------------------------------------------------------------
+
+
+def test_problems_of_slug_and_version_name_the_options(tmp_path):
+    words = given(tmp_path, "gsm8k", "test.jsonl", published.jsonl(GSM8K))
+    run(*words)
+    changed = given(tmp_path, "gsm8k", "other.jsonl", published.jsonl(GSM8K[:1]))
+    printed = run(*changed, code=2)
+    assert "--bundle-version: gsm8k 1.0.0 is already stored with different content." in printed
+    assert "Give a higher --bundle-version, for example to 1.0.1." in printed
+    assert "The file of gsm8k" not in printed and "environment.yaml" not in printed
+    assert '--slug: "Not_valid" does not fit.' in run(*changed, "--slug", "Not_valid", code=2)
 
 
 def test_rows_that_are_left_out_are_counted_with_their_reason(tmp_path):

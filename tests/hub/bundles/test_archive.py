@@ -57,6 +57,10 @@ def test_names_that_leave_the_bundle_or_collide_are_rejected(name, sentence):
     assert re.search(sentence, refusal(named(name)))
 
 
+def test_backslashes_between_folders_are_explained():
+    assert "pack again with another program" in refusal(named("data\\cases.jsonl"))
+
+
 def test_names_that_differ_in_how_accents_are_encoded_collide():
     data = packed({**GOOD, "caf\u00e9": b"1", "cafe\u0301": b"2"})
     assert "accents" in refusal(data)

@@ -7,6 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.bundles.changes import version_changes
+from hub.bundles.stored import open_stored_bundle
+from hub.gates.runner import run_gates
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.services import import_bundle, set_certificate
 from hub.web.reading.markdown import markdown_html
@@ -209,6 +211,17 @@ def test_older_version_links_to_the_latest(
     assert "becomes the latest" not in shown
     assert "the latest is" in shown and "Use 2.0.0." in shown
     assert "the latest is" not in page(client, "/hub/capitals/")
+
+
+def test_newer_version_that_failed_its_gates_does_not_announce_that_it_becomes_the_latest(
+    client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
+) -> None:
+    newer = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0", gold={"content": "Lyon"}))
+    with open_stored_bundle(newer) as bundle:
+        set_certificate(version=newer, certificate=run_gates(bundle, pool=None))
+    shown = page(client, "/hub/capitals/2.0.0/")
+    assert "It becomes the latest" not in shown
+    assert "It does not become the latest version, because it failed gold. Correct it" in shown
 
 
 def test_downloaded_bundle_has_the_same_bytes(client: Client, user: User, capitals: EnvironmentVersion) -> None:

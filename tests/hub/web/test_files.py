@@ -1,11 +1,14 @@
 """The tab "Files" of an environment: highlighted files, large and binary ones, downloads, held-out environments."""
 
+from pathlib import Path
+
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from hub.models import Environment
+from hub.models import Environment, EnvironmentVersion, archive_storage
 from hub.services import import_bundle
 from hub.web.reading.highlighting import MAX_HIGHLIGHTED
 from tests.hub.bundle_files import lines, write_bundle
@@ -79,3 +82,13 @@ def test_files_of_held_out_environments_are_withheld(client: Client, flag: str) 
         client.force_login(user)
         for address in (ADDRESS, f"{ADDRESS}?file=cases.jsonl", "/hub/capitals/1.0.0/file?file=cases.jsonl"):
             assert client.get(address).status_code == status, (user, address)
+
+
+def test_pages_that_need_a_damaged_archive_respond_with_503_and_the_remedy(client: Client, user: User) -> None:
+    version = EnvironmentVersion.objects.get()
+    archive_storage().delete(version.archive.name)
+    (Path(settings.ARCHIVE_CACHE) / f"{version.digest}.zip").unlink(missing_ok=True)
+    for address in (ADDRESS, f"{ADDRESS.removesuffix('files/')}file", f"{ADDRESS.removesuffix('files/')}bundle"):
+        answer = client.get(address)
+        assert answer.status_code == 503
+        assert "Import the same bundle again" in answer.content.decode()

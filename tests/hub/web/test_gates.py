@@ -10,8 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from hub.gates import queue
+from hub.gates.certificates import failed_gates
 from hub.gates.queue import GATES, LEASE, TRIES, next_gate_request
 from hub.models import Environment, EnvironmentVersion, GateRequest
+from hub.scorers.base import ScoringFailed
+from hub.scorers.exact_match import ExactMatch
 from hub.services import why_not_publishable
 from hub.tasks import run_waiting_gates
 from sandbox.errors import SandboxUnavailable
@@ -174,3 +177,21 @@ def test_gates_wait_for_an_unavailable_sandbox(
     run_waiting_gates()
     uploaded.refresh_from_db()
     assert uploaded.certificate is not None
+
+
+def test_gates_are_repeated_if_the_sandbox_fails_during_scoring(
+    client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ScoringFailed("sandbox", "The sandbox failed: the engine was ended.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExactMatch, "score", fail)
+        run_waiting_gates()
+    uploaded.refresh_from_db()
+    assert uploaded.certificate is None
+    assert "will be repeated: The sandbox failed: the engine was ended." in page_of(client)
+    lapse()
+    run_waiting_gates()
+    uploaded.refresh_from_db()
+    assert uploaded.certificate is not None and not failed_gates(uploaded.certificate)

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from hub.models import Environment, EnvironmentVersion
+from hub.models import Environment, EnvironmentVersion, archive_storage
 from tests.hub.archives import device, link, named, packed
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -89,3 +89,19 @@ def test_form_without_a_file_shows_an_error(client: Client, curator: User) -> No
     answer = client.post("/hub/upload/", {})
     assert answer.status_code == 422
     assert "This field is required." in answer.content.decode()
+
+
+def test_upload_while_archives_cannot_be_stored_says_so_and_can_be_repeated(
+    client: Client, curator: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    content = zipped(write_bundle(tmp_path / "capitals", summary="Stored at the second try."))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(archive_storage()), "save", full)
+        answer = send(client, content)
+    assert answer.status_code == 422
+    assert "No space left on device" in answer.content.decode()
+    assert not Environment.objects.exists()
+    assert send(client, content).status_code == 302
