@@ -13,7 +13,7 @@ from hub.models import EnvironmentVersion, GateRequest
 from hub.services import set_certificate
 from sandbox.client.settings import get_pool_options
 from sandbox.client.shared_pools import get_shared_pool
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import InfrastructureFailed, SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ def _run_gates_of(request: GateRequest, owner: str) -> None:
     except SandboxUnavailable as error:
         logger.error("the gates of %s cannot be run here: %s", version, error)
         postpone_gate_request(request, problem=str(error), counts=False)
+    except InfrastructureFailed as error:  # the bundle may be at fault: its code may end the engine every time
+        logger.error("the sandbox failed during the gates of %s: %s", version, error)
+        postpone_gate_request(request, problem=str(error), counts=True)
     except Exception as error:  # stored as the problem of this version; the worker continues with the next
         logger.exception("the gates of %s", version)
         postpone_gate_request(request, problem=f"{type(error).__name__}: {error}", counts=True)

@@ -29,7 +29,7 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, text_of
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import InfrastructureFailed
 
 MAX_CASES = 2000  # cases of a large dataset, evenly spaced; the certificate has the number of cases that were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
@@ -101,7 +101,7 @@ class _GateRunner:
     async def run_episode(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
         """Run an episode with *messages* as the assistant's turns. If they end before the episode does, stop it.
 
-        Raises SandboxUnavailable if the sandbox failed.
+        Raises InfrastructureFailed if the sandbox failed.
         """
         environment = self.environment
         key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
@@ -120,7 +120,7 @@ class _GateRunner:
             return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
         except ScoringFailed as error:
             if error.kind == "sandbox":  # the bundle is not at fault, and a certificate is never replaced
-                raise SandboxUnavailable(str(error)) from None
+                raise InfrastructureFailed(str(error)) from None
             return EpisodeOutcome("broken", None, str(error))
         except (HarnessError, BundleError) as error:
             return EpisodeOutcome("broken", None, str(error))
@@ -180,7 +180,7 @@ def run_gates(
     """Run every gate on a valid bundle and return its certificate as JSON.
 
     *pool* may be None if the environment needs no sandbox. *progress* is called with (cases done, all cases).
-    Raises BundleError for answer files that cannot be read, and SandboxUnavailable if the sandbox failed.
+    Raises BundleError for answer files that cannot be read, and InfrastructureFailed if the sandbox failed.
     """
     return asyncio.run(_run_gates(bundle, pool, progress))
 

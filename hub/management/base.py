@@ -21,7 +21,7 @@ from rich.console import Console
 from hub.common.errors import UserError
 from hub.common.output.foreign_text import clean
 from hub.management.database_errors import describe_database_error, describe_unprepared
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import SandboxError
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 _UNUSABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}  # of files: no fault of the program
@@ -124,7 +124,7 @@ class Command(BaseCommand):
             option = self.option_names.get(error.path)
             message = f"{error.headline()} (Option: {option}.)" if option else error.headline()
             raise self.exit_with(error.exit_code, message, error.lines(), error.errors() or None) from None
-        except SandboxUnavailable as error:
+        except SandboxError as error:
             raise self.exit_with(UNAVAILABLE, str(error)) from None
         except DatabaseError as error:
             described = describe_database_error(error)

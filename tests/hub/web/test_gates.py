@@ -195,3 +195,17 @@ def test_gates_are_repeated_if_the_sandbox_fails_during_scoring(
     run_waiting_gates()
     uploaded.refresh_from_db()
     assert uploaded.certificate is not None and not failed_gates(uploaded.certificate)
+
+
+def test_gates_are_given_up_if_the_sandbox_fails_each_time(
+    client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ScoringFailed("sandbox", "The sandbox failed: the engine was ended.")
+
+    monkeypatch.setattr(ExactMatch, "score", fail)
+    for _ in range(TRIES):
+        run_waiting_gates()
+        lapse()
+    assert next_gate_request(owner="another") is None
+    assert "The sandbox failed: the engine was ended." in page_of(client)
