@@ -52,11 +52,11 @@ def _read_json(stream: IO[bytes], encoding: str) -> dict[str, object]:
 
 
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ParseError(f"The body has the key {twice[:100]!r} twice in one object; remove one.")
+    value: dict[str, object] = {}
+    for key, member in pairs:
+        if key in value:
+            raise ParseError(f"The body has the key {key[:100]!r} twice in one object; remove one.")
+        value[key] = member
     return value
 
 

@@ -66,6 +66,13 @@ def test_key_that_is_given_twice_gets_400_over_rest(admin: Client, url: str) -> 
     assert "the key 'a' " in said["message"] + str(said["errors"]) and "twice" in str(said)
 
 
+def test_last_of_many_keys_is_found_twice_in_linear_time(admin: Client) -> None:
+    keys = [f'"{number}":0' for number in range(600_000)]  # the body is just below the limit of 10 MiB
+    answer: Any = admin.post("/api/v1/episodes/", f"{{{','.join([*keys, keys[-1]])}}}", content_type="application/json")
+    assert answer.status_code == 400
+    assert "the key '599999' twice" in answer.json()["message"]
+
+
 @pytest.mark.parametrize("body", ["{", '{"seed": NaN}', b"\xff\xfe{}"])
 def test_body_that_is_no_json_gets_400_over_rest(admin: Client, body: str | bytes) -> None:
     answer: Any = admin.post("/api/v1/episodes/", body, content_type="application/json")
