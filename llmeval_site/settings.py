@@ -1,6 +1,5 @@
 """All settings. Only this module reads environment variables (and `.env`); docs/operations.md lists them."""
 
-import errno
 import secrets
 from contextlib import suppress
 from datetime import timedelta
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from hub.common.output.files import describe_file_error
 from llmeval_site.configuration import rest
 from llmeval_site.configuration.databases import database_settings
 from llmeval_site.configuration.logs import logging_settings
@@ -50,10 +50,7 @@ def _secret_key() -> str:
         if key := wait_for_text(path):
             return key
     except OSError as error:
-        remedy = "Free some space" if error.errno == errno.ENOSPC else f"Run the command as the user who owns {VAR_DIR}"
-        raise ImproperlyConfigured(
-            f"{path} cannot be written or read: {error.strerror}. {remedy}, or name another data folder in LLMEVAL_VAR."
-        ) from None
+        raise ImproperlyConfigured(describe_file_error(error, path, VAR_DIR)) from None
     raise ImproperlyConfigured(f"{path} is empty. Delete it: the next start generates a key.")
 
 

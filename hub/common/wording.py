@@ -6,7 +6,7 @@ from difflib import SequenceMatcher, get_close_matches
 from pathlib import PurePosixPath
 
 _MAX_LISTED = 20
-_ROUNDING = 1e-9  # error of a share that is none or all
+ROUNDING = 1e-9  # error of a share that is none or all
 _CUTOFF = 0.65  # at difflib's usual 0.6, `sample` would be suggested for `name`
 
 
@@ -35,9 +35,9 @@ def dollars(usd: float) -> str:
 def percent(share: float) -> str:
     """Return a share in percent: 0.853 as `85.3 %`. Only what is none or all is `0.0 %` or `100.0 %`."""
     text = f"{100 * share:z.1f}"
-    if text == "0.0" and share > _ROUNDING:
+    if text == "0.0" and share > ROUNDING:
         return "< 0.1 %"
-    if text == "100.0" and share < 1 - _ROUNDING:
+    if text == "100.0" and share < 1 - ROUNDING:
         return "> 99.9 %"
     return f"{text} %"
 

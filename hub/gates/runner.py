@@ -119,7 +119,7 @@ class _GateRunner:
         except ModelError as error:
             return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
         except ScoringFailed as error:
-            if error.kind == "sandbox":  # the bundle is not at fault, and a certificate is never replaced
+            if error.kind == "sandbox":  # a failed certificate would never be replaced
                 raise InfrastructureFailed(str(error)) from None
             return EpisodeOutcome("broken", None, str(error))
         except (HarnessError, BundleError) as error:

@@ -19,6 +19,7 @@ from django.db import DatabaseError, connection
 from rich.console import Console
 
 from hub.common.errors import UserError
+from hub.common.output.files import describe_file_error
 from hub.common.output.foreign_text import clean
 from hub.management.database_errors import describe_database_error, describe_unprepared
 from sandbox.errors import SandboxError
@@ -45,20 +46,6 @@ def days(text: str) -> timedelta:
     if not re.fullmatch("[1-9][0-9]{0,4}d", text):
         raise ArgumentTypeError(f"{text!r} is not a number of days such as 90d")
     return timedelta(days=int(text[:-1]))
-
-
-def _describe_file_error(error: OSError) -> str:
-    """Return which file cannot be used, why, and what to do if it is in the data folder."""
-    folder = settings.VAR_DIR
-    message = f"{error.filename} cannot be written or read: {error.strerror}."
-    if not Path(error.filename).is_relative_to(folder):
-        return message
-    remedy = (
-        f"Run the command as the user who owns {folder}" if isinstance(error, PermissionError) else "Free some space"
-    )
-    if error.errno == errno.EROFS:
-        remedy = f"Make {folder} writable"
-    return f"{message} {remedy}, or name another data folder in LLMEVAL_VAR."
 
 
 class ReportConsole(Console):
@@ -134,7 +121,7 @@ class Command(BaseCommand):
         except OSError as error:  # a file of another user, or a full or read-only disk
             if not error.filename or error.errno not in _UNUSABLE:
                 raise
-            raise self.invalid_input(_describe_file_error(error)) from None
+            raise self.invalid_input(describe_file_error(error, Path(error.filename), settings.VAR_DIR)) from None
         except KeyboardInterrupt:
             self.print_json({"message": "Interrupted.", "errors": []})
             raise  # manage.py prints the message on stderr

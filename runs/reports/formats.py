@@ -7,7 +7,6 @@ from hub.common import wording
 from hub.common.output.foreign_text import clean
 
 UNDEFINED = "-"
-_ROUNDING = 1e-9  # error of a score that is 0 or 1
 
 
 def markdown(text: str) -> str:
@@ -39,9 +38,9 @@ def score(value: float | None, decimals: int = 2) -> str:
         return f"{value:.0f}"
     digits = abs(decimals)
     text, step = f"{value:z.{digits}f}", 10.0**-digits
-    if float(text) == 1 and value < 1 - _ROUNDING:
+    if float(text) == 1 and value < 1 - wording.ROUNDING:
         return f"> {1 - step:.{digits}f}"
-    return f"< {step:.{digits}f}" if float(text) == 0 and value > _ROUNDING else text
+    return f"< {step:.{digits}f}" if float(text) == 0 and value > wording.ROUNDING else text
 
 
 def interval(low: float | None, high: float | None) -> str:

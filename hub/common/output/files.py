@@ -1,5 +1,6 @@
 """Output files and folders: files are written together or not at all, and never replaced without --force."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -16,6 +17,21 @@ _SUFFIXES = {".jsonl", ".parquet", ".zip", ".html", ".md", ".xml"}  # of the kin
 
 class CannotWrite(UserError):
     """A file that cannot be written; the message says why and what to do. Nothing was written."""
+
+
+def describe_file_error(error: OSError, path: Path, data_folder: Path) -> str:
+    """Return that *path* cannot be used, why, and what to do if it is in the data folder."""
+    message = f"{path} cannot be written or read: {error.strerror}."
+    if not path.is_relative_to(data_folder):
+        return message
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            remedy = "Free some space"
+        case errno.EROFS:
+            remedy = f"Make {data_folder} writable"
+        case _:
+            remedy = f"Run the command as the user who owns {data_folder}"
+    return f"{message} {remedy}, or name another data folder in LLMEVAL_VAR."
 
 
 def add_force_argument(parser: ArgumentParser) -> None:
