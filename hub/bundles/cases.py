@@ -84,8 +84,9 @@ def _prepare_case(
     if environment is None:
         return PreparedCase(position, case, "", "", file, line)
     try:
-        environment.check_case(case)
-        digests = environment.input_digest(case), environment.scoring_digest(case)
+        rendered = environment.rendered(case)
+        rendered.check()
+        digests = rendered.input_digest(), rendered.scoring_digest()
     except CaseError as error:
         message = _sentence(error.message)
         if error.in_manifest:

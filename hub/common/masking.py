@@ -18,7 +18,8 @@ _Value = TypeVar("_Value")
 
 def mask(value: _Value) -> _Value:
     """Return *value* with every configured key replaced, in texts at any depth of lists and mappings."""
-    forms = _forms(tuple(filter(None, (settings.ENV.lookup(name) for name in settings.API_KEY_VARIABLES))))
+    lookup = settings.ENV.lookup
+    forms = _forms(tuple(key for name in settings.API_KEY_VARIABLES if (key := lookup(name))))
     return _masked(value, forms) if forms else value
 
 

@@ -7,11 +7,12 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_encoder = json.JSONEncoder(ensure_ascii=False)
 
 
 def storable(value: T) -> T:
     """Return *value* with U+0000 and lone surrogates replaced by U+FFFD, in texts at any depth."""
-    return cast(T, _replace(value)) if unstorable_character(value) else value
+    return cast(T, _replace(value)) if value and unstorable_character(value) else value
 
 
 def unstorable_character(value: object) -> str:
@@ -20,7 +21,7 @@ def unstorable_character(value: object) -> str:
     Raises TypeError and RecursionError for values that are not JSON.
     """
     # JSON is searched as one text because that is fast. It writes U+0000 as an escape.
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else _encoder.encode(value)
     found = _UNSTORABLE.search(text)
     if found:
         return found[0]

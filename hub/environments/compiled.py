@@ -119,14 +119,9 @@ class CompiledEnvironment:
         """Return the options of the harness for *case*. Raises CaseError."""
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
 
-    def check_case(self, case: CaseData) -> None:
-        """Raise CaseError if options do not fit *case*, such as tools or scripts that do not exist."""
-        found = [("harness", self.harness.case_problems(self.harness_options(case), self.files))]
-        for item in self.rendered_rules(case):
-            found.append((item.rule.where, item.rule.scorer.case_problems(item.options, self.files)))
-        for where, problems in found:
-            for problem in problems:
-                raise CaseError(f"{where}.{problem.path}", f"case {case.id!r}: {problem.message}")
+    def rendered(self, case: CaseData) -> "RenderedCase":
+        """Return *case* with the options of the harness and the rules that apply to it. Raises CaseError."""
+        return RenderedCase(self, case, self.harness_options(case), self.rendered_rules(case))
 
     def rendered_rules(self, case: CaseData) -> list[RenderedRule]:
         """Return the rules that apply to *case* (`when`), rendered. Raises CaseError."""
@@ -153,24 +148,52 @@ class CompiledEnvironment:
         context = EpisodeContext(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
         return self.harness.static_tools(context)
 
-    def input_digest(self, case: CaseData) -> str:
-        """Return the SHA-256 of the rendered prompt, the tools, files, the harness and its code."""
-        code = self.harness.code_paths(self.manifest.harness.options)
+    def code_hashes(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the SHA-256 of each file that *paths* name as code."""
+        named = set(paths)
+        selected = [path for path in self.files if is_code(path, named)]
+        return {path: hashlib.sha256(self.files[path]).hexdigest() for path in selected}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedCase:
+    """Case with the options of its harness and its rules, rendered once for its checks and its digests."""
+
+    environment: CompiledEnvironment
+    case: CaseData
+    options: HarnessOptions
+    rules: list[RenderedRule]
+
+    def check(self) -> None:
+        """Raise CaseError if options do not fit the case, such as tools or scripts that do not exist."""
+        environment = self.environment
+        found = [("harness", environment.harness.case_problems(self.options, environment.files))]
+        for item in self.rules:
+            found.append((item.rule.where, item.rule.scorer.case_problems(item.options, environment.files)))
+        for where, problems in found:
+            for problem in problems:
+                raise CaseError(f"{where}.{problem.path}", f"case {self.case.id!r}: {problem.message}")
+
+    def input_digest(self) -> str:
+        """Return the SHA-256 of the rendered prompt, the tools, files, the harness and its code. Raises CaseError."""
+        environment = self.environment
+        code = environment.harness.code_paths(environment.manifest.harness.options)
         return digests.digest(
             {
-                "harness": self.harness.type,
-                "options": _as_json(self.harness_options(case), "harness"),
-                "files": case.files,
-                "code": self._hashes(code),
-                "case": case.to_json() if code else None,  # the code of a harness may read any column
+                "harness": environment.harness.type,
+                "options": _as_json(self.options, "harness"),
+                "files": self.case.files,
+                "code": environment.code_hashes(code),
+                "case": self.case.to_json() if code else None,  # the code of a harness may read any column
             }
         )
 
-    def scoring_digest(self, case: CaseData) -> str:
-        """Return the SHA-256 of the rendered rules, target, tests, pass mark and the code of the rules."""
+    def scoring_digest(self) -> str:
+        """Return the SHA-256 of the rendered rules, target, tests, pass mark and rules' code. Raises CaseError."""
+        manifest = self.environment.manifest
         rules: list[JSON] = []
         reads_case = False
-        for item in self.rendered_rules(case):
+        for item in self.rules:
             spec = item.rule.spec
             code = item.rule.scorer.code_paths(spec.options)
             reads_case = reads_case or bool(code)
@@ -181,18 +204,13 @@ class CompiledEnvironment:
                     "weight": spec.weight,
                     "required": spec.required,
                     "options": _as_json(item.options, item.rule.where),
-                    "code": self._hashes(code),
+                    "code": self.environment.code_hashes(code),
                 }
             )
         # An empty list is left out, so that digests of environments stored before `packages` existed stay the same.
-        packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
-        case_json = case.to_json() if reads_case else None
-        return digests.digest({"pass": self.manifest.scoring.pass_mark, "rules": rules, "case": case_json, **packages})
-
-    def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
-        named = set(paths)
-        selected = [path for path in self.files if is_code(path, named)]
-        return {path: hashlib.sha256(self.files[path]).hexdigest() for path in selected}
+        packages = {"packages": list(manifest.packages)} if manifest.packages else {}
+        case_json = self.case.to_json() if reads_case else None
+        return digests.digest({"pass": manifest.scoring.pass_mark, "rules": rules, "case": case_json, **packages})
 
 
 def _as_json(options: BaseModel, where: str) -> JSON:

@@ -164,7 +164,7 @@ class Episode:
         if message.get("role") != "assistant":
             raise EpisodeError(f"A step takes an assistant message; the role was {message.get('role')!r}.")
         harness_state = self.state["harness"]
-        context = replace(self._current_context, reply=reply)
+        context = replace(self._context, messages=self.state["messages"], reply=reply)
         turn = await self.environment.harness.step(context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1

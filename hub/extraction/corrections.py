@@ -78,6 +78,9 @@ ALTERNATIVELY = re.compile(
     r"(?:but |although )?(?:it(?:['’]s| is) also possible|another (?:possible|valid) (?:answer|value)))",
     re.IGNORECASE,
 )
+# Each match of _UNDECIDED has one of these, in lower case. Looking for them takes a twentieth of the time.
+_UNDECIDED_WORDS = ("not", "n't", "n’t", "unable", "impossible", "hard", "difficult", "unclear", "undecided", "unsure")
+_UNDECIDED_WORDS += ("torn", "ambiguous", "insufficient", "too little")
 _END = 600  # characters at the end of a text that are searched for _UNDECIDED
 
 
@@ -98,6 +101,9 @@ def withdrawal_end(text: str, start: int = 0) -> int:
 def is_undecided(text: str) -> bool:
     """Return whether the end of *text* names no decision between values, without a number after that."""
     end = text[-_END:]
+    folded = end.casefold()
+    if not any(word in folded for word in _UNDECIDED_WORDS):
+        return False
     return any(not any(map(str.isdigit, end[match.end() :])) for match in _UNDECIDED.finditer(end))
 
 

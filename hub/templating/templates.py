@@ -103,6 +103,8 @@ def render(value: object, variables: Mapping[str, object]) -> object:
 
     Raises RenderError, naming the template, or TemplatesUnavailable if the templates need a renderer and none starts.
     """
+    if isinstance(value, str) and not is_template(value):
+        return value
     result = render_many([(value, variables)])[0]
     if isinstance(result, RenderError):
         raise result

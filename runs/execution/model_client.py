@@ -206,13 +206,14 @@ class ModelClient:
                     self.budget.add(connection.label, masked.cost_usd)
                 raise connection.failed(masked) from None
             sent.tokens = reply.usage.input + reply.usage.output
-        reply = replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason))
         connection.replied()
-        if not connection.provider.live:
-            return reply
-        cost = _cost(connection, reply.usage, metered=reply.metered)
-        self.budget.add(connection.label, cost)
-        return replace(reply, cost_usd=cost)
+        cost = reply.cost_usd
+        if connection.provider.live:
+            cost = _cost(connection, reply.usage, metered=reply.metered)
+            self.budget.add(connection.label, cost)
+        return replace(
+            reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason), cost_usd=cost
+        )
 
 
 def _cost(connection: Connection, usage: Usage, *, metered: bool) -> float | None:

@@ -86,8 +86,10 @@ _INSTRUCTION = re.compile(
     rf"|\b(?:step|do) is(?: to)? {_TASK}\b|^\W*think about\b",
     re.IGNORECASE,
 )
+_OPERATIONS = ("add", "cube", "divide", "double", "halve", "multiply", "quadruple", "raise", "square", "subtract")
+_OPERATIONS += ("take", "triple")
 _OPERATE = re.compile(
-    rf"{_ADDRESSED}(?:add|cube|divide|double|halve|multiply|quadruple|raise|square|subtract|take|triple)\b[^.!?\n]{{0,40}}"
+    rf"{_ADDRESSED}(?:{'|'.join(_OPERATIONS)})\b[^.!?\n]{{0,40}}"
     r"\b(?:that|this|it|both|the (?:two|result|number|sum|total|figure))\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -172,6 +174,9 @@ def _without_asides(text: str) -> str:
 def _ends_with_instruction(text: str) -> bool:
     """Return whether *text* ends with an instruction to calculate, without the result."""
     end = text[-300:]
+    folded = end.casefold()
+    if not any(word in folded for word in _OPERATIONS):
+        return False
     instructions = list(_OPERATE.finditer(end))
     return (
         bool(instructions)

@@ -95,7 +95,7 @@ _DEGREES = (
     r"|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
 )
 # "1h30m", "1h30"
-_JOINED_UNITS = re.compile(r"(?<=\d)(?:h|m|min)(?=\d{1,2}\s?[ms])|(?<=\d)h(?=[0-5]\d\b)", re.IGNORECASE)
+_JOINED_UNITS = re.compile(r"\d(?:(?:h|m|min)(?=\d{1,2}\s?[ms])|h(?=[0-5]\d\b))", re.IGNORECASE)
 _SPACED_SIGN = re.compile(r"(=\s?)-\s(?=[\d.$])")  # "x = - 5"
 # The sign of a number, and not a difference, before a space: "− 5", "Answer: − 5", "is − 5".
 _SPACED_MINUS = re.compile(r"(?<![\w)\]}%°$*])(?<![\w)\]}%°$*]\s)(?<!\s\s)−\s(?=[\d.])|(?<=\bis )−\s(?=[\d.])")
@@ -280,6 +280,7 @@ def _ratio(text: str, first: Found, second: Found) -> int | None:
     )
 
 
+@lru_cache(maxsize=64)  # as find_numbers
 def plain(text: str) -> str:
     """Return *text* with TeX and typographic characters as plain characters."""
     if not text.isascii():

@@ -22,6 +22,7 @@ class EndpointClient:
     def __init__(self, name: str, options: OpenAIOptions, context: ProviderContext) -> None:
         self._name = name
         self._options = options
+        self._url = options.request_url
         # The environment names hosts that no proxy may see. A checked request goes to an address, not to such a name.
         direct = are_addresses_restricted() and bool(proxy_bypass(urlsplit(options.base_url).hostname or ""))
         self._client = openai.AsyncOpenAI(
@@ -51,7 +52,7 @@ class EndpointClient:
         try:
             # Not `chat.completions.create`: it converts every message by its types, a third of a call's CPU time.
             response = await self._client.post(
-                options.path, cast_to=httpx2.Response, content=body, options={"timeout": seconds}
+                self._url, cast_to=httpx2.Response, content=body, options={"timeout": seconds}
             )
         except openai.APIStatusError as error:
             reply = refusal_reply(error)

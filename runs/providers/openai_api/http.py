@@ -15,7 +15,7 @@ from runs.providers.openai_api.addresses import are_addresses_restricted, resolv
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # after decompression; a bomb of 9 MB took 4 GB of memory
 _ALL_SCHEMES = ("http://", "https://", "all://")  # for which the environment may name a proxy
-_CODED = ("content-encoding", "content-length", "transfer-encoding")  # headers that describe the body as it was sent
+_CODED = (b"content-encoding", b"content-length", b"transfer-encoding")  # headers that describe the body as it was sent
 
 
 class BodyTooLarge(openai.OpenAIError):
@@ -77,7 +77,7 @@ async def _read_bounded(response: httpx2.Response) -> httpx2.Response:
                 raise BodyTooLarge
     finally:
         await response.aclose()
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _CODED]
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _CODED]
     read = httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=response.request)
     read.elapsed = response.elapsed
     return read

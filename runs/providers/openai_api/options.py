@@ -64,10 +64,10 @@ class OpenAIOptions(ProviderOptions):
         return urlunsplit(urlsplit(self.base_url)._replace(query=""))
 
     @property
-    def path(self) -> str:
-        """Return the path of the request below `address`, with the query of `base_url`, which may hold a secret."""
+    def request_url(self) -> str:
+        """Return the URL of requests, with the query of `base_url`, which may hold a secret."""
         query = urlsplit(self.base_url).query
-        return f"/chat/completions?{query}" if query else "/chat/completions"
+        return f"{self.address}/chat/completions{f'?{query}' if query else ''}"
 
 
 def _has_valid_port(parts: SplitResult) -> bool:

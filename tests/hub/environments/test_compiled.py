@@ -71,13 +71,13 @@ def test_option_of_several_types_is_described_by_the_type_that_is_meant(tools, w
 
 def test_input_digest_depends_only_on_the_input_of_the_model():
     environment = compiled()
-    digest = environment.input_digest(case())
-    assert environment.input_digest(case(target="Bergen", row={"level": "hard"})) == digest
-    assert environment.input_digest(case(input="Who?")) != digest
-    assert environment.input_digest(case(files={"a.txt": "x"})) != digest
-    assert compiled(harness={"system": "Be brief."}).input_digest(case()) != digest
+    digest = environment.rendered(case()).input_digest()
+    assert environment.rendered(case(target="Bergen", row={"level": "hard"})).input_digest() == digest
+    assert environment.rendered(case(input="Who?")).input_digest() != digest
+    assert environment.rendered(case(files={"a.txt": "x"})).input_digest() != digest
+    assert compiled(harness={"system": "Be brief."}).rendered(case()).input_digest() != digest
     scoring = {"pass": 0.5, "rules": [{"type": "exact_match"}]}
-    assert compiled(title="Other", scoring=scoring).input_digest(case()) == compiled().input_digest(case())
+    assert compiled(title="Other", scoring=scoring).rendered(case()).input_digest() == compiled().rendered(case()).input_digest()
 
 
 def test_options_that_are_nested_too_deeply_are_an_error_of_the_case():
@@ -88,19 +88,19 @@ def test_options_that_are_nested_too_deeply_are_an_error_of_the_case():
         "rules": [{"type": "python_tests", "entry_point": "f", "tests": [{"args": [1], "expect": "{{ target }}"}]}]
     }
     with pytest.raises(CaseError) as caught:
-        compiled(scoring=scoring).scoring_digest(case(target=nested))
+        compiled(scoring=scoring).rendered(case(target=nested)).scoring_digest()
     assert caught.value.where == "scoring.rules[0]"
     assert "the options cannot be written as JSON" in str(caught.value)
 
 
 def test_scoring_digest_depends_only_on_scoring():
     rules = {"rules": [{"type": "exact_match"}]}
-    digest = compiled(scoring=rules).scoring_digest(case())
-    assert compiled(scoring=rules, harness={"system": "x"}).scoring_digest(case()) == digest
-    assert compiled(scoring=rules).scoring_digest(case(target="Bergen")) != digest
-    assert compiled(scoring={**rules, "pass": 0.5}).scoring_digest(case()) != digest
+    digest = compiled(scoring=rules).rendered(case()).scoring_digest()
+    assert compiled(scoring=rules, harness={"system": "x"}).rendered(case()).scoring_digest() == digest
+    assert compiled(scoring=rules).rendered(case(target="Bergen")).scoring_digest() != digest
+    assert compiled(scoring={**rules, "pass": 0.5}).rendered(case()).scoring_digest() != digest
     heavier = {"rules": [{"type": "exact_match", "weight": 2}]}
-    assert compiled(scoring=heavier).scoring_digest(case()) != digest
+    assert compiled(scoring=heavier).rendered(case()).scoring_digest() != digest
 
 
 TOOLS = b'def look(state, name: str) -> str:\n    """Look up a name."""\n    return name\n'
@@ -109,10 +109,10 @@ TOOLS = b'def look(state, name: str) -> str:\n    """Look up a name."""\n    ret
 def test_input_digest_covers_harness_code_and_case():
     harness = {"type": "tools", "tools": "tools.py"}
     environment = compiled({"tools.py": TOOLS}, harness=harness)
-    digest = environment.input_digest(case())
-    assert compiled({"tools.py": TOOLS + b"# changed\n"}, harness=harness).input_digest(case()) != digest
-    assert environment.input_digest(case(row={"level": "hard"})) != digest
-    assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).input_digest(case()) == digest
+    digest = environment.rendered(case()).input_digest()
+    assert compiled({"tools.py": TOOLS + b"# changed\n"}, harness=harness).rendered(case()).input_digest() != digest
+    assert environment.rendered(case(row={"level": "hard"})).input_digest() != digest
+    assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).rendered(case()).input_digest() == digest
 
 
 def test_environment_reports_whether_it_needs_a_sandbox():

@@ -128,4 +128,4 @@ def test_work_folder_cannot_hide_packages(workdir: str) -> None:
             files={"tests/test.py": CHECK},
             rules=[RULE],
             packages=["numpy"],
-        ).check_case(CaseData(id="c", input="x"))
+        ).rendered(CaseData(id="c", input="x")).check()

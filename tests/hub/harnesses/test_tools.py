@@ -300,7 +300,7 @@ def test_invalid_tools_file_is_reported_without_running_it(options, files, said)
 def test_files_read_by_tools_are_part_of_the_input_digest():
     case = CaseData(id="c", input="Go.")
     changed = {**FILES, "helper.py": FILES["helper.py"] + "# changed\n"}
-    before, after = (environment(HARNESS, files=files).input_digest(case) for files in (FILES, changed))
+    before, after = (environment(HARNESS, files=files).rendered(case).input_digest() for files in (FILES, changed))
     assert before != after
 
 
@@ -365,11 +365,11 @@ async def test_offer_selects_declared_schemas():
 
 def test_unknown_names_in_offer_are_a_problem_of_the_case():
     play = environment(SHIP, files={"tools.py": SHIPPING})
-    play.check_case(CaseData(id="c", input="Go.", row={"tools": ["ship"]}))
+    play.rendered(CaseData(id="c", input="Go.", row={"tools": ["ship"]})).check()
     with pytest.raises(
         CaseError, match=r"harness.offer: case 'c': there is no tool 'shop'; the tools are ship, refund"
     ):
-        play.check_case(CaseData(id="c", input="Go.", row={"tools": ["ship", "shop"]}))
+        play.rendered(CaseData(id="c", input="Go.", row={"tools": ["ship", "shop"]})).check()
 
 
 def test_new_options_change_no_digest_of_cases_without_them():

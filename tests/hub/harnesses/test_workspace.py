@@ -367,7 +367,7 @@ def test_scripts_that_cannot_be_run_are_reported_for_each_case(
         compiled = environment(
             {"type": "workspace", "image": "x", **options}, files={"tests/test.sh": "ls\n", **files}, rules=[rule]
         )
-        compiled.check_case(CaseData(id="c", input=""))
+        compiled.rendered(CaseData(id="c", input="")).check()
     except (CaseError, CompileError) as error:
         found = str(error)
     assert message in found
@@ -404,7 +404,7 @@ def test_reward_must_be_the_name_of_a_file() -> None:
         {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": "out/reward"}]
     )
     with pytest.raises(CaseError, match="'out/reward' must be the name of a file, without a folder"):
-        compiled.check_case(CaseData(id="c", input=""))
+        compiled.rendered(CaseData(id="c", input="")).check()
 
 
 @pytest.mark.parametrize("name", ["tests", "bin", ".", ".."])
@@ -413,7 +413,7 @@ def test_reward_cannot_have_the_name_of_a_folder(name: str) -> None:
         {"type": "workspace", "image": "x"}, files={"tests/test.sh": ""}, rules=[{**RULE, "reward": name}]
     )
     with pytest.raises(CaseError, match=re.escape(f"{name!r} is a folder of the box that scores")):
-        compiled.check_case(CaseData(id="c", input=""))
+        compiled.rendered(CaseData(id="c", input="")).check()
 
 
 def test_rule_needs_the_harness_workspace() -> None:
