@@ -79,8 +79,10 @@ ALTERNATIVELY = re.compile(
     re.IGNORECASE,
 )
 # Each match of _UNDECIDED has one of these, in lower case. Looking for them takes a twentieth of the time.
-_UNDECIDED_WORDS = ("not", "n't", "n’t", "unable", "impossible", "hard", "difficult", "unclear", "undecided", "unsure")
-_UNDECIDED_WORDS += ("torn", "ambiguous", "insufficient", "too little")
+_UNDECIDED_WORDS = (
+    *("not", "n't", "n’t", "unable", "impossible", "hard", "difficult", "unclear", "undecided", "unsure", "torn"),
+    *("ambiguous", "insufficient", "too little"),
+)
 _END = 600  # characters at the end of a text that are searched for _UNDECIDED
 
 

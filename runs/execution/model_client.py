@@ -211,9 +211,7 @@ class ModelClient:
         if connection.provider.live:
             cost = _cost(connection, reply.usage, metered=reply.metered)
             self.budget.add(connection.label, cost)
-        return replace(
-            reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason), cost_usd=cost
-        )
+        return replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason), cost_usd=cost)
 
 
 def _cost(connection: Connection, usage: Usage, *, metered: bool) -> float | None:

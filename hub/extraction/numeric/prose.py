@@ -86,8 +86,10 @@ _INSTRUCTION = re.compile(
     rf"|\b(?:step|do) is(?: to)? {_TASK}\b|^\W*think about\b",
     re.IGNORECASE,
 )
-_OPERATIONS = ("add", "cube", "divide", "double", "halve", "multiply", "quadruple", "raise", "square", "subtract")
-_OPERATIONS += ("take", "triple")
+_OPERATIONS = (
+    *("add", "cube", "divide", "double", "halve", "multiply", "quadruple", "raise", "square", "subtract", "take"),
+    "triple",
+)
 _OPERATE = re.compile(
     rf"{_ADDRESSED}(?:{'|'.join(_OPERATIONS)})\b[^.!?\n]{{0,40}}"
     r"\b(?:that|this|it|both|the (?:two|result|number|sum|total|figure))\b",

@@ -77,7 +77,10 @@ def test_input_digest_depends_only_on_the_input_of_the_model():
     assert environment.rendered(case(files={"a.txt": "x"})).input_digest() != digest
     assert compiled(harness={"system": "Be brief."}).rendered(case()).input_digest() != digest
     scoring = {"pass": 0.5, "rules": [{"type": "exact_match"}]}
-    assert compiled(title="Other", scoring=scoring).rendered(case()).input_digest() == compiled().rendered(case()).input_digest()
+    assert (
+        compiled(title="Other", scoring=scoring).rendered(case()).input_digest()
+        == compiled().rendered(case()).input_digest()
+    )
 
 
 def test_options_that_are_nested_too_deeply_are_an_error_of_the_case():
@@ -112,7 +115,10 @@ def test_input_digest_covers_harness_code_and_case():
     digest = environment.rendered(case()).input_digest()
     assert compiled({"tools.py": TOOLS + b"# changed\n"}, harness=harness).rendered(case()).input_digest() != digest
     assert environment.rendered(case(row={"level": "hard"})).input_digest() != digest
-    assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).rendered(case()).input_digest() == digest
+    assert (
+        compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).rendered(case()).input_digest()
+        == digest
+    )
 
 
 def test_environment_reports_whether_it_needs_a_sandbox():
