@@ -133,6 +133,16 @@ def check(response: httpx2.Response) -> None:
 
 
 @contextmanager
+def missing_ignored() -> Iterator[None]:
+    """Ignore that an object to delete does not exist, as after an earlier attempt whose answer was lost."""
+    try:
+        yield
+    except ServerError as error:
+        if error.code != "not_found":
+            raise
+
+
+@contextmanager
 def replaced_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that replaces *path* at the end of the block. After an error, *path* is unchanged."""
     partial = Path(f"{path}.partial")

@@ -104,6 +104,40 @@ def test_lost_answers_are_requested_again_and_count_once(client: Client, monkeyp
     assert (session.revision, session.state["turns"]) == (1, 1)
 
 
+def test_deletion_whose_answer_was_lost_succeeds(
+    live_server: Any, client: Client, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, send_later = httpx2.Client.request, httpx2.AsyncClient.request
+    lost: list[str] = []
+
+    def lose_first(http: httpx2.Client, method: str, *args: Any, **kwargs: Any) -> httpx2.Response:
+        response = send(http, method, *args, **kwargs)
+        if method == "DELETE" and not lost:
+            lost.append(method)
+            raise httpx2.ReadError("The connection was reset.")
+        return response
+
+    async def lose_first_later(http: httpx2.AsyncClient, method: str, *args: Any, **kwargs: Any) -> httpx2.Response:
+        response = await send_later(http, method, *args, **kwargs)
+        if method == "DELETE" and len(lost) == 1:
+            lost.append(method)
+            raise httpx2.ReadError("The connection was reset.")
+        return response
+
+    async def delete() -> None:
+        async with AsyncClient(live_server.url, token) as other, await other.start("capitals"):
+            pass
+
+    monkeypatch.setattr(httpx2.Client, "request", lose_first)
+    monkeypatch.setattr(httpx2.AsyncClient, "request", lose_first_later)
+    with client.start("capitals") as episode:
+        pass
+    asyncio.run(delete())
+    assert len(lost) == 2
+    assert not EpisodeSession.objects.exists()
+    episode.delete()  # it no longer exists
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_step_that_always_fails_in_the_background_raises_the_error_of_the_server(
     live_server: Any, token: str, retries: int, monkeypatch: pytest.MonkeyPatch
