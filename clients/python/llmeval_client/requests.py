@@ -128,7 +128,8 @@ def check(response: httpx2.Response) -> None:
         body = error_body(response)
         message = str(body.get("message") or response.text[:200])
         errors = cast("list[dict[str, str]]", body.get("errors", []))
-        details = [f"{item['path']}: {item['message']}" for item in errors if item["message"] != message]
+        others = [item for item in errors if item["message"] != message]
+        details = [f"{item['path']}: {item['message']}" if item["path"] else item["message"] for item in others]
         raise ServerError(response.status_code, str(body.get("code", "")), " ".join([message, *details]), body)
 
 

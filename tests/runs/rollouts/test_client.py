@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_client import AsyncClient, Client, EpisodeEnvironment, ServerError, Unreachable
-from llmeval_client.requests import get, pause_before_retry, post, post_turn
+from llmeval_client.requests import check, get, pause_before_retry, post, post_turn
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
 
@@ -184,6 +184,20 @@ def test_errors_have_status_and_code(client: Client) -> None:
         episode.step("Lima", tokens={"prompt_ids": [1], "completion_ids": [2], "logprobs": [float("-inf")]})
     with pytest.raises(Unreachable), Client("http://127.0.0.1:9", "lle_none", retries=1) as nowhere:
         nowhere.list_episodes()
+
+
+def test_errors_of_no_key_are_written_without_a_path() -> None:
+    errors = [{"path": "", "message": "There is no reply."}, {"path": "case", "message": "It is missing."}]
+    body = {"message": "The request is invalid.", "code": "invalid", "errors": errors}
+    with pytest.raises(ServerError) as error:
+        check(httpx2.Response(400, json=body))
+    assert str(error.value) == "400 invalid: The request is invalid. There is no reply. case: It is missing."
+
+
+def test_episode_has_its_attempt(client: Client) -> None:
+    assert [client.start("capitals").attempt, client.start("capitals", attempt=3).attempt] == [1, 3]
+    ((_, second),) = client.batch("capitals", n=1, group_size=2)
+    assert second.attempt == 2
 
 
 def test_environment_has_reset_and_step_of_gymnasium(client: Client) -> None:
