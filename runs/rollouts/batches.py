@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from hub.common.digests import attempt_seed
@@ -52,6 +53,11 @@ def create_batch(
     count = len(chosen) * group_size
     if count > MAX_EPISODES:
         raise RolloutError(f"This would start {count:,} episodes; at most {MAX_EPISODES} per request.", "group_size")
+    if count > settings.EPISODES_PER_USER:  # no later attempt would succeed
+        raise RolloutError(
+            f"This would start {count:,} episodes; a user may have at most {settings.EPISODES_PER_USER:,} open ones.",
+            "group_size",
+        )
     check_limit(user, count)
     groups: list[RolloutGroup] = []
     try:

@@ -14,6 +14,7 @@ from llmeval_client.requests import (
     Unreachable,
     check,
     get,
+    missing_ignored,
     next_request,
     pause_before_next,
     pause_before_retry,
@@ -154,8 +155,9 @@ class AsyncEpisode(EpisodeState):
         return self.apply(await self._client.send(self.finish_request(reason)), None)
 
     async def delete(self) -> None:
-        """End and delete the episode. An open episode counts against the limit of the server."""
-        await self._client.send(Request("DELETE", f"episodes/{self.id}/"))
+        """End and delete the episode, if it still exists. An open episode counts against the limit of the server."""
+        with missing_ignored():
+            await self._client.send(Request("DELETE", f"episodes/{self.id}/"))
 
     async def __aenter__(self) -> Self:
         return self

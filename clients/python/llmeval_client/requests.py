@@ -128,8 +128,19 @@ def check(response: httpx2.Response) -> None:
         body = error_body(response)
         message = str(body.get("message") or response.text[:200])
         errors = cast("list[dict[str, str]]", body.get("errors", []))
-        details = [f"{item['path']}: {item['message']}" for item in errors if item["message"] != message]
+        others = [item for item in errors if item["message"] != message]
+        details = [f"{item['path']}: {item['message']}" if item["path"] else item["message"] for item in others]
         raise ServerError(response.status_code, str(body.get("code", "")), " ".join([message, *details]), body)
+
+
+@contextmanager
+def missing_ignored() -> Iterator[None]:
+    """Ignore that an object to delete does not exist, as after an earlier attempt whose answer was lost."""
+    try:
+        yield
+    except ServerError as error:
+        if error.code != "not_found":
+            raise
 
 
 @contextmanager

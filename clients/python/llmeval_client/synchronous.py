@@ -14,6 +14,7 @@ from llmeval_client.requests import (
     Unreachable,
     check,
     get,
+    missing_ignored,
     next_request,
     pause_before_next,
     pause_before_retry,
@@ -148,8 +149,9 @@ class Episode(EpisodeState):
         return self.apply(self._client.send(self.finish_request(reason)), None)
 
     def delete(self) -> None:
-        """End and delete the episode. An open episode counts against the limit of the server."""
-        self._client.send(Request("DELETE", f"episodes/{self.id}/"))
+        """End and delete the episode, if it still exists. An open episode counts against the limit of the server."""
+        with missing_ignored():
+            self._client.send(Request("DELETE", f"episodes/{self.id}/"))
 
     def __enter__(self) -> Self:
         return self

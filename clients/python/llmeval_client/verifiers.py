@@ -12,7 +12,7 @@ import verifiers.v1 as vf
 from pydantic import Field
 
 from llmeval_client.asynchronous import AsyncClient
-from llmeval_client.requests import Request, ServerError, post_turn
+from llmeval_client.requests import Request, missing_ignored, post_turn
 from llmeval_client.state import FinishReason
 from llmeval_client.synchronous import Client
 from llmeval_client.types import Message, StepResult, Usage
@@ -208,11 +208,8 @@ class EpisodeHarness(vf.Harness[EpisodeHarnessConfig]):
         """Delete the episode of a rollout that failed; an open episode counts against the limit of the server."""
         if trace.state.episode and trace.state.reward is None:
             async with trace.task.data.server.client() as client:
-                try:
+                with missing_ignored():
                     await client.send(Request("DELETE", f"episodes/{trace.state.episode}/"))
-                except ServerError as error:
-                    if error.status != 404:
-                        raise
 
 
 async def _complete(

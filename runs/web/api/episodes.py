@@ -178,6 +178,7 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
         body: dict[str, object] = {
             "id": str(rollout.session.pk),
             "case": rollout.session.case.external_id,
+            "attempt": rollout.session.attempt,
             "done": rollout.session.done,
             "turn": 0,
         }

@@ -130,9 +130,17 @@ def test_invalid_batches_name_the_key_and_start_nothing(api: APIClient, settings
     assert paths(post(api, "episodes/batch", cases=["peru", "cuba"], group_size=200)) == ["group_size"]
     assert paths(post(api, "episodes/batch", n=1, size=2)) == ["size"]
     settings.EPISODES_PER_USER = 3
-    limited = post(api, "episodes/batch", cases=["peru"], group_size=4)
-    assert (limited.status_code, limited.json()["code"]) == (429, "limit")
+    assert paths(post(api, "episodes/batch", cases=["peru"], group_size=4)) == ["group_size"]  # never possible
     assert not EpisodeSession.objects.exists()
+
+
+def test_batch_above_the_limit_of_open_episodes_can_be_sent_again_later(api: APIClient, settings: Any) -> None:
+    settings.EPISODES_PER_USER = 3
+    opened = post(api, "episodes/", case="peru").json()
+    limited = post(api, "episodes/batch", cases=["peru"], group_size=3)
+    assert (limited.status_code, limited.json()["code"], limited["Retry-After"]) == (429, "limit", "10")
+    api.delete(f"/api/v1/episodes/{opened['id']}/")
+    assert post(api, "episodes/batch", cases=["peru"], group_size=3).status_code == 201
 
 
 def test_batch_that_fails_in_the_middle_leaves_no_episode(api: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_client import AsyncClient, Client, EpisodeEnvironment, ServerError, Unreachable
-from llmeval_client.requests import get, pause_before_retry, post, post_turn
+from llmeval_client.requests import check, get, pause_before_retry, post, post_turn
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
 
@@ -104,6 +104,40 @@ def test_lost_answers_are_requested_again_and_count_once(client: Client, monkeyp
     assert (session.revision, session.state["turns"]) == (1, 1)
 
 
+def test_deletion_whose_answer_was_lost_succeeds(
+    live_server: Any, client: Client, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, send_later = httpx2.Client.request, httpx2.AsyncClient.request
+    lost: list[str] = []
+
+    def lose_first(http: httpx2.Client, method: str, *args: Any, **kwargs: Any) -> httpx2.Response:
+        response = send(http, method, *args, **kwargs)
+        if method == "DELETE" and not lost:
+            lost.append(method)
+            raise httpx2.ReadError("The connection was reset.")
+        return response
+
+    async def lose_first_later(http: httpx2.AsyncClient, method: str, *args: Any, **kwargs: Any) -> httpx2.Response:
+        response = await send_later(http, method, *args, **kwargs)
+        if method == "DELETE" and len(lost) == 1:
+            lost.append(method)
+            raise httpx2.ReadError("The connection was reset.")
+        return response
+
+    async def delete() -> None:
+        async with AsyncClient(live_server.url, token) as other, await other.start("capitals"):
+            pass
+
+    monkeypatch.setattr(httpx2.Client, "request", lose_first)
+    monkeypatch.setattr(httpx2.AsyncClient, "request", lose_first_later)
+    with client.start("capitals") as episode:
+        pass
+    asyncio.run(delete())
+    assert len(lost) == 2
+    assert not EpisodeSession.objects.exists()
+    episode.delete()  # it no longer exists
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_step_that_always_fails_in_the_background_raises_the_error_of_the_server(
     live_server: Any, token: str, retries: int, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +184,20 @@ def test_errors_have_status_and_code(client: Client) -> None:
         episode.step("Lima", tokens={"prompt_ids": [1], "completion_ids": [2], "logprobs": [float("-inf")]})
     with pytest.raises(Unreachable), Client("http://127.0.0.1:9", "lle_none", retries=1) as nowhere:
         nowhere.list_episodes()
+
+
+def test_errors_of_no_key_are_written_without_a_path() -> None:
+    errors = [{"path": "", "message": "There is no reply."}, {"path": "case", "message": "It is missing."}]
+    body = {"message": "The request is invalid.", "code": "invalid", "errors": errors}
+    with pytest.raises(ServerError) as error:
+        check(httpx2.Response(400, json=body))
+    assert str(error.value) == "400 invalid: The request is invalid. There is no reply. case: It is missing."
+
+
+def test_episode_has_its_attempt(client: Client) -> None:
+    assert [client.start("capitals").attempt, client.start("capitals", attempt=3).attempt] == [1, 3]
+    ((_, second),) = client.batch("capitals", n=1, group_size=2)
+    assert second.attempt == 2
 
 
 def test_environment_has_reset_and_step_of_gymnasium(client: Client) -> None:
