@@ -102,7 +102,7 @@ def connect(
         spec.requests_per_minute if provider.live else None,
         spec.tokens_per_minute if provider.live else None,
     )
-    context = replace(context, observe=limiter.observe)
+    context = replace(context, observe=limiter.observe, wait_for_retry=limiter.wait_for_retry)
     return Connection(
         label=spec.name,
         spec=spec,

@@ -110,6 +110,7 @@ class EndpointLimiter:
     tokens_per_minute: int | None = None
     _holder: str = field(default_factory=lambda: f"{platform.node()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}")
     _waiting: deque[tuple[asyncio.Future[None], Request]] = field(default_factory=deque)
+    _retrying: deque[asyncio.Future[None]] = field(default_factory=deque)
     _in_flight: int = 0
     _slots: int = 0
     _target: int = 0
@@ -140,6 +141,17 @@ class EndpointLimiter:
                 self._mean_tokens += (request.tokens - self._mean_tokens) * (0.1 if self._mean_tokens else 1.0)
                 self._since_report.replies += 1
             self._release()
+
+    async def wait_for_retry(self) -> None:
+        """Wait until a request that holds a slot may be sent again. It counts in the requests per minute once more."""
+        if not self._retrying and self._may_send():
+            self._use_permit()
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._retrying.append(future)
+        if self._lacks_rate():
+            self._wake.set()
+        await future  # if it is cancelled, _start_waiting leaves it out
 
     def observe(self, status: int, headers: Mapping[str, str]) -> None:
         """Adapt to a response of the endpoint, retried ones included."""
@@ -188,19 +200,31 @@ class EndpointLimiter:
         return (
             self._in_flight < self._slots
             and time.monotonic() < self._granted_until
-            and (self.requests_per_minute is None or self._permits > 0)
             and (self.tokens_per_minute is None or self._tokens_left > 0)
-            and (not self._paused_until or time.monotonic() >= self._paused_until)
+            and self._may_send()
         )
+
+    def _may_send(self) -> bool:
+        return (self.requests_per_minute is None or self._permits > 0) and (
+            not self._paused_until or time.monotonic() >= self._paused_until
+        )
+
+    def _use_permit(self) -> None:
+        if self.requests_per_minute is not None:
+            self._permits -= 1
 
     def _start(self, request: Request) -> None:
         self._in_flight += 1
-        if self.requests_per_minute is not None:
-            self._permits -= 1
+        self._use_permit()
         request.reserved = self._mean_tokens or request.estimated
         self._count_tokens(request.reserved)
 
     def _start_waiting(self) -> None:
+        while self._retrying and self._may_send():  # first: they hold slots
+            retry = self._retrying.popleft()
+            if not retry.done():
+                self._use_permit()
+                retry.set_result(None)
         while self._waiting and self._may_start():
             future, request = self._waiting.popleft()
             if not future.done():
@@ -237,7 +261,9 @@ class EndpointLimiter:
         seconds = _RENEW_EVERY_S
         if self._contended or (self._waiting and self._slots < self.limit):
             seconds = _CONTENDED_EVERY_S
-        if self._waiting and (not self._slots or (self._contended and self._slots < self.limit) or self._lacks_rate()):
+        if self._waiting and (not self._slots or (self._contended and self._slots < self.limit)):
+            seconds = _WAITING_EVERY_S
+        if (self._waiting or self._retrying) and self._lacks_rate():
             seconds = _WAITING_EVERY_S
         return seconds * random.uniform(0.8, 1.2)  # noqa: S311  # so that holders do not report at the same moment
 
@@ -259,7 +285,7 @@ class EndpointLimiter:
             replies=since.replies,
             throttled=since.throttled,
             pause_s=since.pause_s,
-            wants_requests=max(0, len(self._waiting) - self._permits),
+            wants_requests=max(0, len(self._waiting) + len(self._retrying) - self._permits),
             requests_per_minute=self.requests_per_minute,
             tokens=since.tokens,
             tokens_per_minute=self.tokens_per_minute,

@@ -31,12 +31,14 @@ def resume_command(run: Run) -> str:
 
 def check_completed(run: Run, caller: base.Command) -> None:
     """Let *caller* exit with the code of the status of *run* and say how to continue it, unless it is completed."""
-    if run.status == Run.Status.INTERRUPTED:
-        shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
-        raise caller.exit_with(INTERRUPTED, f"{shown} Continue with: {resume_command(run)}")
-    if run.status != Run.Status.COMPLETED:
-        larger = " --budget USD" if is_budget_spent(run) else ""
-        raise caller.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume_command(run)}{larger}")
+    if run.status == Run.Status.COMPLETED:
+        return
+    # Without a reason, the message of a run does not repeat its status, which pages show beside it.
+    has_reason = run.message not in ("", STORED_IS_KEPT)
+    shown = run.message if has_reason else f"{run.get_status_display().capitalize()}."
+    code = INTERRUPTED if run.status == Run.Status.INTERRUPTED else INCOMPLETE
+    larger = " --budget USD" if is_budget_spent(run) else ""
+    raise caller.exit_with(code, f"{shown} Continue with: {resume_command(run)}{larger}")
 
 
 def check_scored(run: Run, results: Mapping[str, object], caller: base.Command) -> Sequence[ScoredRow]:

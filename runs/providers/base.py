@@ -1,7 +1,7 @@
 """Interface of providers: a provider obtains replies of one model. It knows nothing of runs, caches or prices."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Generic, TypeVar
 
@@ -96,9 +96,14 @@ class ModelRequest:
 
 
 ObserveResponse = Callable[[int, Mapping[str, str]], None]  # status, headers
+WaitForRetry = Callable[[], Awaitable[None]]
 
 
 def _ignore_response(status: int, headers: Mapping[str, str]) -> None:
+    """Do nothing."""
+
+
+async def _retry_at_once() -> None:
     """Do nothing."""
 
 
@@ -108,12 +113,14 @@ class ProviderContext:
 
     retries: of one failed call. only_environment: the environment of the run if it has only one; recordings may leave
     its name out. observe: to be called with the status and the headers of each response, retried ones included.
+    wait_for_retry: to be awaited before a failed request is sent again.
     """
 
     retries: int = DEFAULT_RETRIES
     api_key: str | None = None
     only_environment: str = ""
     observe: ObserveResponse = _ignore_response
+    wait_for_retry: WaitForRetry = _retry_at_once
 
 
 class Provider(ABC, Generic[OptionsT]):

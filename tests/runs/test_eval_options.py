@@ -13,7 +13,7 @@ from django.core.management import call_command
 from hub.services import import_bundle
 from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
-from runs.services import register_demo_models
+from runs.services import STORED_IS_KEPT, cancel_run, register_demo_models
 from tests.commands import run_command
 from tests.hub.bundle_files import write_bundle
 from tests.runs import capitals as runs_capitals
@@ -147,6 +147,23 @@ def test_enqueue_says_that_no_worker_has_taken_the_run(
     run = Run.objects.get()
     notice = f"No worker has taken run {run.pk} yet. If none is running, start the site and its workers: "
     assert said.count(notice) == 2 and "manage.py serve" in said
+
+
+@pytest.mark.parametrize("message", ["", STORED_IS_KEPT])
+def test_enqueue_says_that_the_run_was_cancelled(
+    message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cancel(_: float) -> None:
+        cancel_run(run=Run.objects.get())
+        Run.objects.update(message=message)  # a run that a worker had started has one
+
+    monkeypatch.setattr("runs.execution.dispatch._send", lambda *_: None)
+    monkeypatch.setattr(eval_command, "time", SimpleNamespace(sleep=cancel, monotonic=lambda: 0.0))
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", "--env", "repair-desk", "--model", "demo", "--enqueue", "--json")
+    printed = capsys.readouterr()
+    assert exit_.value.code == 1 and json.loads(printed.out)["status"] == "cancelled"
+    assert "Cancelled. Continue with: " in printed.err
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class EndpointClient:
             api_key=context.api_key or "none",
             base_url=options.address,
             max_retries=context.retries,
-            http_client=BoundedClient(context.observe, direct=direct),
+            http_client=BoundedClient(context.observe, context.wait_for_retry, direct=direct),
         )
 
     async def complete(self, body: bytes, timeout_s: float | None) -> Reply:

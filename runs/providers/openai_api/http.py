@@ -10,11 +10,12 @@ from typing import TypedDict, cast
 import httpx2
 import openai
 
-from runs.providers.base import ObserveResponse
+from runs.providers.base import ObserveResponse, WaitForRetry
 from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # after decompression; a bomb of 9 MB took 4 GB of memory
 _ALL_SCHEMES = ("http://", "https://", "all://")  # for which the environment may name a proxy
+_RETRIES_HEADER = "x-stainless-retry-count"  # set by the OpenAI client: how often the request was sent before
 _CODED = (b"content-encoding", b"content-length", b"transfer-encoding")  # headers that describe the body as it was sent
 
 
@@ -36,10 +37,14 @@ class BoundedClient(openai.DefaultAioHttpClient):
     aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
     """
 
-    def __init__(self, observe: ObserveResponse, *, direct: bool = False) -> None:
-        """observe: called with the status and the headers of each response. direct: use no proxy of the environment."""
+    def __init__(self, observe: ObserveResponse, wait_for_retry: WaitForRetry, *, direct: bool = False) -> None:
+        """observe: called with the status and the headers of each response. wait_for_retry: awaited before each retry.
+
+        direct: use no proxy of the environment.
+        """
         super().__init__(mounts=dict.fromkeys(_ALL_SCHEMES) if direct else None)
         self._observe = observe
+        self._wait_for_retry = wait_for_retry
 
     async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
         """Send *request* once. Raises APITimeoutError and BodyTooLarge, which are not retried, and ReadError, which is.
@@ -47,6 +52,8 @@ class BoundedClient(openai.DefaultAioHttpClient):
         The transport restarts its own time limit with every byte that arrives, and it reports broken and refused
         connections as time-outs.
         """
+        if request.headers.get(_RETRIES_HEADER, "0") != "0":
+            await self._wait_for_retry()  # outside of the time limit, like the official client's own pause
         try:
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
                 if are_addresses_restricted():

@@ -232,6 +232,49 @@ async def test_requests_per_minute_delay_requests() -> None:
     await limiter.aclose()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_retries_count_in_the_requests_per_minute(folder: Path) -> None:
+    sent: list[float] = []
+
+    def fail(request: dict[str, object], number: int) -> Answer:
+        sent.append(time.monotonic())
+        return Answer({"error": "down"}, 500, {"Retry-After": "0.01"})
+
+    model = {"name": "small", "provider": "openai", "model": "m", "requests_per_minute": 600}
+    with endpoint(fail) as server:
+        models = [{**model, "base_url": server.url}]
+        attempts = -(-10 // len(CAPITALS))
+        start(folder, config_text(server.url, models=models, attempts=attempts, limits={"retries": 2}))
+    assert len(sent) == 3 * attempts * len(CAPITALS) >= 30
+    assert sent[29] - sent[0] > 1.8  # the first 10 may start at once, the others take two seconds
+
+
+async def test_retry_waits_for_the_pause_that_another_response_asked_for() -> None:
+    limiter = EndpointLimiter(LocalShares(time.monotonic), "test", 2)
+    async with limiter.request():
+        started = time.monotonic()
+        limiter.observe(503, {"retry-after": "0.3"})
+        cancelled = asyncio.create_task(limiter.wait_for_retry())
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        async with asyncio.timeout(30):
+            await limiter.wait_for_retry()
+        assert time.monotonic() - started >= 0.3
+    await limiter.aclose()
+
+
+async def test_retry_does_not_wait_behind_a_request_that_needs_a_slot() -> None:
+    limiter = EndpointLimiter(LocalShares(time.monotonic), "test", 1, requests_per_minute=600)
+    async with asyncio.timeout(30):
+        async with limiter.request():
+            waiting = asyncio.create_task(limiter.request().__aenter__())
+            for _ in range(12):  # more than one second's worth
+                await limiter.wait_for_retry()
+            assert not waiting.done()
+        await waiting
+    await limiter.aclose()
+
+
 async def test_request_that_lacks_a_permit_asks_for_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limiter_module, "_RENEW_EVERY_S", 600.0)
     limiter = EndpointLimiter(LocalShares(time.monotonic), "test", 1, requests_per_minute=60_000)
