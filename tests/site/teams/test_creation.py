@@ -198,3 +198,34 @@ def test_run_in_progress_is_not_moved(client: Client, user: User) -> None:
     Environment.objects.update(visibility="published")
     answer = client.patch(f"/api/v1/runs/{run.pk}/", '{"team": "shared"}', content_type="application/json")
     assert answer.status_code == 409
+
+
+@pytest.mark.parametrize("moved", ["run", "model"])
+def test_run_is_resumed_only_as_one_of_the_team_that_owns_its_model(client: Client, user: User, moved: str) -> None:
+    vision = stored_team("vision", managers=(user,))
+    run = stored_run(stored_version(), ["small"], team=vision if moved == "run" else None)
+    Environment.objects.update(visibility="published")
+    if moved == "run":
+        ModelEndpoint.objects.update(team=vision)
+        assert client.post(f"/runs/{run.pk}/team/", {"team": "shared"}).status_code == 302
+    else:
+        ModelEndpoint.objects.update(team=vision)
+    answer = client.post(f"/api/v1/runs/{run.pk}/resume")
+    assert (answer.status_code, "'small' belongs to the team vision" in answer.json()["message"]) == (400, True)
+    client.force_login(member("Runner", name="stranger"))
+    answer = client.post(f"/api/v1/runs/{run.pk}/resume")
+    assert (answer.status_code, "No model is registered as 'small'" in answer.json()["message"]) == (400, True)
+    assert "vision" not in answer.content.decode()
+    page = client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
+    assert "No model is registered as" in page and "vision" not in page
+    assert Run.objects.get(pk=run.pk).status == "completed"
+    Run.objects.update(team=vision)
+    client.force_login(user)
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
+
+
+def test_replayed_responses_of_a_model_of_another_team_are_scored_again(client: Client, user: User) -> None:
+    ModelEndpoint.objects.update(team=stored_team("vision"))
+    run = stored_run(stored_version(), ["small"], provider="replay")
+    Environment.objects.update(visibility="published")
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
