@@ -84,9 +84,7 @@ def test_refused_requests_and_anonymous_requests_are_not_recorded(client: Client
 
 
 @pytest.mark.django_db(transaction=True)
-def test_run_of_which_no_worker_could_be_notified_is_recorded(
-    client: Client, runner: User, settings: Settings
-) -> None:
+def test_run_of_which_no_worker_could_be_notified_is_recorded(client: Client, runner: User, settings: Settings) -> None:
     settings.TASK_APPLICATION = "tests.runs.unreachable_broker.app"
     client.force_login(runner)
     assert start(client) == 503

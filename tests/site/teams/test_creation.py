@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
@@ -229,3 +229,24 @@ def test_replayed_responses_of_a_model_of_another_team_are_scored_again(client: 
     run = stored_run(stored_version(), ["small"], provider="replay")
     Environment.objects.update(visibility="published")
     assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
+
+
+def test_staff_choose_among_their_teams_in_the_admin(client: Client, user: User) -> None:
+    user.user_permissions.add(*Permission.objects.filter(codename__endswith="_modelendpoint"))
+    add = "/admin/runs/modelendpoint/add/"
+    form = {"name": "own", "provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "parameters": "{}"}
+    stored_team("abuse"), stored_team("speech", user)
+    vision = stored_team("vision")
+    assert "selected>speech</option>" in client.get(add).content.decode()
+    vision.group.user_set.add(user)
+    page = client.get(add).content.decode()
+    assert ">speech</option>" in page and ">vision</option>" in page and "abuse" not in page
+    assert client.post(add, {**form, "team": vision.pk}).status_code == 302
+    found = ModelEndpoint.objects.get(name="own")
+    assert found.team == vision
+    change = f"/admin/runs/modelendpoint/{found.pk}/change/"  # only managers move it, on its page
+    assert client.post(change, {**form, "team": "", "model": "other"}).status_code == 302
+    found.refresh_from_db()
+    assert (found.model, found.team) == ("other", vision)
+    refused = client.post(add, {**form, "name": "foreign", "team": Team.objects.get(slug="abuse").pk})
+    assert refused.status_code == 200 and not ModelEndpoint.objects.filter(name="foreign").exists()
