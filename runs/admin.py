@@ -2,12 +2,13 @@
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.db.models import Model, QuerySet
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
 from hub.common import wording
 from hub.teams.choice import list_own_teams
-from hub.teams.visibility import sees_all_teams
+from hub.teams.visibility import list_teams, sees_all_teams
 from runs.models import ModelEndpoint, Run
 from runs.selectors import visible_models, visible_runs
 from runs.services import RunActive, delete_run, restore_run
@@ -31,12 +32,20 @@ class ModelEndpointAdmin(admin.ModelAdmin):
         return visible_models(request.user)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelEndpoint | None = None) -> list[str]:
-        return [] if sees_all_teams(request.user) else ["team"]
+        return [] if obj is None or sees_all_teams(request.user) else ["team"]
 
-    def save_model(self, request: HttpRequest, obj: ModelEndpoint, form: ModelEndpointForm, change: bool) -> None:
-        own = [] if change or sees_all_teams(request.user) else list_own_teams(request.user)
-        obj.team = own[0] if own else obj.team
-        super().save_model(request, obj, form, change)
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Model, Model]", request: HttpRequest, **kwargs: object
+    ) -> "ModelChoiceField[Model] | None":
+        """Offer only the teams of the user as owners of a model."""
+        if db_field.name == "team":
+            kwargs["queryset"] = list_teams(request.user)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
+        """Begin with the only team of the user, as the form on the site does."""
+        own = list_own_teams(request.user)
+        return {"team": str(own[0].pk)} if len(own) == 1 else {}
 
 
 class DeletedFilter(admin.SimpleListFilter):

@@ -97,6 +97,20 @@ def explain_unusable_model(user: User | AnonymousUser | None, name: str) -> str:
     return f"no model is registered as {name!r}; {advice}"
 
 
+def find_model_of_another_team(run: Run) -> ModelEndpoint | None:
+    """Return a registered model that *run* calls and that belongs to another team than the run; None if none does.
+
+    Models and runs can be moved after the run was created.
+    """
+    # With the provider: a run that scores stored responses again has the names of the models, but asks none.
+    called = set(run.models.values_list("label", "provider"))
+    owned = ModelEndpoint.objects.select_related("team__group").filter(name__in=[label for label, _ in called])
+    for endpoint in owned.exclude(team=None).order_by("name"):
+        if (endpoint.name, endpoint.provider) in called and endpoint.team_id != run.team_id:
+            return endpoint
+    return None
+
+
 def _seen_models(user: User | AnonymousUser | None) -> QuerySet[ModelEndpoint]:
     return ModelEndpoint.objects.select_related("team__group") if user is None else visible_models(user)
 

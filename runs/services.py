@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from hub.common.errors import Conflict
+from hub.common import wording
+from hub.common.errors import Conflict, UserError
 from hub.models import Team
 from hub.protocols.messages import JSON
 from hub.services import import_bundle
+from hub.teams.visibility import may_see
 from runs.config.parsing import parse_config
 from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
@@ -23,7 +25,7 @@ from runs.missing import expected_responses, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
-from runs.selectors import get_run
+from runs.selectors import explain_unusable_model, find_model_of_another_team, get_run
 from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
@@ -160,9 +162,11 @@ def resume_run(
     owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
     the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
-    the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError, and
-    RunNotFound if the run was deleted.
+    the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError,
+    UserError if *user* may not call a model of the run for its team, and RunNotFound if the run was deleted.
     """
+    if user is not None:
+        _check_teams_of_models(run, user)
     check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
@@ -190,6 +194,20 @@ def resume_run(
         if logged.update(tracking_state=Run.TrackingState.PENDING):  # the log has the results from before
             run.tracking_state = Run.TrackingState.PENDING
     return True
+
+
+def _check_teams_of_models(run: Run, user: User) -> None:
+    """Raise UserError if *run* calls a model of a team that does not own the run: its quota would not count them."""
+    endpoint = find_model_of_another_team(run)
+    if endpoint is None:
+        return
+    if not may_see(user, endpoint):
+        raise UserError(wording.sentence(explain_unusable_model(user, endpoint.name)), "models")
+    raise UserError(
+        f"The model {endpoint.name!r} belongs to the team {endpoint.team}, and run {run.pk} does not. Move the run to "
+        "that team before you resume it, so that its quota counts the calls.",
+        "models",
+    )
 
 
 def cancel_run(*, run: Run) -> None:

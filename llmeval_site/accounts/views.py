@@ -10,6 +10,7 @@ from hub.common.storable import storable
 from hub.teams.choice import list_own_teams
 from llmeval_site.accounts.forms import TokenForm
 from llmeval_site.accounts.tokens import create_token, revoke_token
+from llmeval_site.middleware.audit import record_path
 
 
 @never_cache  # the page may show a secret
@@ -21,17 +22,19 @@ def account(request: HttpRequest) -> HttpResponse:
         token = get_object_or_404(request.user.api_tokens, prefix=storable(request.POST["revoke"]))
         revoke_token(token)
         messages.success(request, f"The token {token.prefix}... is revoked.")
-        return redirect("account")
+        response: HttpResponse = redirect("account")
+        record_path(response, f"{request.path}?revoke={token.prefix}")
+        return response
     form = TokenForm(request.POST if request.method == "POST" else None)
-    key = ""
+    key, path = "", request.path
     if form.is_valid():
-        _, key = create_token(
+        token, key = create_token(
             user=request.user,
             scopes=form.cleaned_data["scopes"],
             name=form.cleaned_data["name"],
             lifetime=form.lifetime(),
         )
-        form = TokenForm()
+        form, path = TokenForm(), f"{request.path}?create={token.prefix}"
     context = {
         "groups": list(request.user.groups.values_list("name", flat=True)),
         "teams": list_own_teams(request.user),
@@ -39,4 +42,6 @@ def account(request: HttpRequest) -> HttpResponse:
         "form": form,
         "key": key,
     }
-    return render(request, "site/account.html", context, status=422 if form.errors else 200)
+    response = render(request, "site/account.html", context, status=422 if form.errors else 200)
+    record_path(response, path)
+    return response

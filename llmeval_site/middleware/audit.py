@@ -18,6 +18,7 @@ FREQUENT = {
     "api-episode-step",
     "api-episode-finish",
     "api-episodes-batch",
+    "api-episodes-cases",
     "api-score",
 }
 DOWNLOADS = {
@@ -52,7 +53,9 @@ class AuditMiddleware:
         # Signing out removes the user from the request. A token is checked by the view, so its user is known later.
         before = None if request.method in _SAFE_METHODS else _user(request)
         response = self._get_response(request)
-        if response.status_code < 400 and _is_recorded(request):
+        # An error may be about something that was stored, such as a run of which no worker could be notified.
+        effective = response.status_code < 400 or getattr(response, "stored", False)
+        if effective and _is_recorded(request):
             user = _user(request) or before
             if user is not None:
                 _store(request, response, user)

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from hub.models import Team
 from hub.selectors import list_foreign_environments
 from hub.teams.visibility import list_teams
+from review.models import Pair
 from runs.models import EpisodeSession, Run
 from runs.selectors import visible_runs
 
@@ -72,6 +73,8 @@ def _names_hidden(user: User, address: ResolverMatch | None) -> bool:
             return _environment_is_hidden(user, named)
         case "episodes":
             return _episode_is_hidden(user, named)
+        case "pairs":
+            return _pair_is_hidden(user, named)
         case "teams":
             return _team_is_hidden(user, named)
     return False
@@ -102,6 +105,11 @@ def _environment_is_hidden(user: User, slug: str) -> bool:
 def _episode_is_hidden(user: User, pk: UUID) -> bool:
     hidden = list_foreign_environments(user).values("pk")
     return EpisodeSession.objects.filter(pk=pk, case__version__environment__in=hidden).exists()
+
+
+def _pair_is_hidden(user: User, pk: int) -> bool:
+    run = Pair.objects.filter(pk=pk).values_list("run_id", flat=True).first()
+    return run is not None and _run_is_hidden(user, run)
 
 
 def _team_is_hidden(user: User, slug: str) -> bool:

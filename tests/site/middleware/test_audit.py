@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django import Settings
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -79,6 +80,32 @@ def test_refused_requests_and_anonymous_requests_are_not_recorded(client: Client
     assert start(client) == 401
     client.force_login(User.objects.create_user("guest"))
     assert start(client) == 403
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_run_of_which_no_worker_could_be_notified_is_recorded(client: Client, runner: User, settings: Settings) -> None:
+    settings.TASK_APPLICATION = "tests.runs.unreachable_broker.app"
+    client.force_login(runner)
+    assert start(client) == 503
+    entry = AuditEntry.objects.get()
+    assert (Run.objects.count(), entry.action, entry.status) == (1, "api-runs", 503)
+
+
+def test_created_and_revoked_tokens_are_recorded_by_their_first_characters(client: Client) -> None:
+    user = member()
+    client.force_login(user)
+    client.post("/account/", {"name": "laptop", "scopes": ["read"], "expires": "90"})
+    prefix = user.api_tokens.get().prefix
+    client.post("/account/", {"revoke": prefix})
+    paths = list(AuditEntry.objects.order_by("id").values_list("path", flat=True))
+    assert paths == [f"/account/?create={prefix}", f"/account/?revoke={prefix}"]
+
+
+def test_cases_that_a_trainer_reads_are_not_recorded(client: Client, runner: User) -> None:
+    client.force_login(runner)
+    body = json.dumps({"environment": "capitals", "opened": False})
+    assert client.post("/api/v1/episodes/cases", body, content_type="application/json").status_code == 200
     assert not AuditEntry.objects.exists()
 
 

@@ -14,9 +14,11 @@ from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.middleware.idempotency import ABANDONED_AFTER, RETENTION
 from llmeval_site.models import ApiToken, IdempotencyRecord, Webhook
+from review.models import Assignment
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
+from tests.site.teams.world import KEY, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -181,6 +183,21 @@ def test_episodes_of_a_team_that_the_user_has_left_are_not_shown_again(
 
     assert [send().status_code // 100 for _ in range(2)] == [2, 2]
     runner.groups.remove(team.group)
+    assert send().status_code == 404
+
+
+def test_decision_on_a_pair_of_a_team_that_the_reviewer_has_left_is_not_shown_again(client: Client) -> None:
+    world = make_world()
+    Assignment.objects.all().delete()
+    client.force_login(world.insider)
+    path, header = f"/api/v1/pairs/{KEY}/decision", {"Idempotency-Key": "k1"}
+
+    def send() -> Any:
+        return client.post(path, json.dumps({"verdict": "A"}), content_type="application/json", headers=header)
+
+    first = send()
+    assert (first.status_code, send().json()) == (200, first.json())
+    world.insider.groups.remove(world.team.group)
     assert send().status_code == 404
 
 

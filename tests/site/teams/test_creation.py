@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
@@ -198,3 +198,55 @@ def test_run_in_progress_is_not_moved(client: Client, user: User) -> None:
     Environment.objects.update(visibility="published")
     answer = client.patch(f"/api/v1/runs/{run.pk}/", '{"team": "shared"}', content_type="application/json")
     assert answer.status_code == 409
+
+
+@pytest.mark.parametrize("moved", ["run", "model"])
+def test_run_is_resumed_only_as_one_of_the_team_that_owns_its_model(client: Client, user: User, moved: str) -> None:
+    vision = stored_team("vision", managers=(user,))
+    run = stored_run(stored_version(), ["small"], team=vision if moved == "run" else None)
+    Environment.objects.update(visibility="published")
+    if moved == "run":
+        ModelEndpoint.objects.update(team=vision)
+        assert client.post(f"/runs/{run.pk}/team/", {"team": "shared"}).status_code == 302
+    else:
+        ModelEndpoint.objects.update(team=vision)
+    answer = client.post(f"/api/v1/runs/{run.pk}/resume")
+    assert (answer.status_code, "'small' belongs to the team vision" in answer.json()["message"]) == (400, True)
+    client.force_login(member("Runner", name="stranger"))
+    answer = client.post(f"/api/v1/runs/{run.pk}/resume")
+    assert (answer.status_code, "No model is registered as 'small'" in answer.json()["message"]) == (400, True)
+    assert "vision" not in answer.content.decode()
+    page = client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
+    assert "No model is registered as" in page and "vision" not in page
+    assert Run.objects.get(pk=run.pk).status == "completed"
+    Run.objects.update(team=vision)
+    client.force_login(user)
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
+
+
+def test_replayed_responses_of_a_model_of_another_team_are_scored_again(client: Client, user: User) -> None:
+    ModelEndpoint.objects.update(team=stored_team("vision"))
+    run = stored_run(stored_version(), ["small"], provider="replay")
+    Environment.objects.update(visibility="published")
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
+
+
+def test_staff_choose_among_their_teams_in_the_admin(client: Client, user: User) -> None:
+    user.user_permissions.add(*Permission.objects.filter(codename__endswith="_modelendpoint"))
+    add = "/admin/runs/modelendpoint/add/"
+    form = {"name": "own", "provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "parameters": "{}"}
+    stored_team("abuse"), stored_team("speech", user)
+    vision = stored_team("vision")
+    assert "selected>speech</option>" in client.get(add).content.decode()
+    vision.group.user_set.add(user)
+    page = client.get(add).content.decode()
+    assert ">speech</option>" in page and ">vision</option>" in page and "abuse" not in page
+    assert client.post(add, {**form, "team": vision.pk}).status_code == 302
+    found = ModelEndpoint.objects.get(name="own")
+    assert found.team == vision
+    change = f"/admin/runs/modelendpoint/{found.pk}/change/"  # only managers move it, on its page
+    assert client.post(change, {**form, "team": "", "model": "other"}).status_code == 302
+    found.refresh_from_db()
+    assert (found.model, found.team) == ("other", vision)
+    refused = client.post(add, {**form, "name": "foreign", "team": Team.objects.get(slug="abuse").pk})
+    assert refused.status_code == 200 and not ModelEndpoint.objects.filter(name="foreign").exists()
