@@ -16,6 +16,8 @@ from django.utils import timezone
 from hub.common.fields import OrderedJSONField
 from hub.common.leases import Leased
 
+BUNDLES = "bundles"  # folder in the storage of archives
+
 
 def archive_storage() -> Storage:
     """Return the storage of archives; hub/bundles/stored.py is the only module that writes to it."""
@@ -24,7 +26,7 @@ def archive_storage() -> Storage:
 
 def bundle_path(version: "EnvironmentVersion", filename: str) -> str:
     """Return a content-addressed path: equal bundles share a file and none is overwritten."""
-    return str(PurePosixPath("bundles", version.digest[:2], f"{version.digest}.zip"))
+    return str(PurePosixPath(BUNDLES, version.digest[:2], f"{version.digest}.zip"))
 
 
 class Team(models.Model):

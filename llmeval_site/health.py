@@ -65,9 +65,12 @@ def _works(name: str, component: Component) -> bool:
 
 
 def check_database() -> None:
-    """Raise an exception if the database is unreachable or not migrated."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM django_migrations")
+    """Raise an exception if the database is unreachable or not migrated. Uses a connection of its own."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM django_migrations")
+    finally:
+        connection.close()
 
 
 def check_broker() -> None:
@@ -132,7 +135,10 @@ class BackgroundCheck:
 
 
 COMPONENTS: dict[str, Component] = {
-    "database": Component(check_database, "The database is unreachable or has no tables. Run: manage.py prepare"),
+    "database": Component(
+        BackgroundCheck(check_database, keep_s=0),  # a database that is paused does not answer at all
+        "The database is unreachable or has no tables. Run: manage.py prepare",
+    ),
     "broker": Component(
         check_broker,
         "The message broker is unreachable. Check CELERY_BROKER_URL. Runs wait for the next periodic check.",

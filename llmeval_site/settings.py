@@ -397,3 +397,6 @@ if METRICS_TOKEN:
         *MIDDLEWARE,
         "django_prometheus.middleware.PrometheusAfterMiddleware",
     ]
+
+# Every setting is read by now.
+ENV.warn_about_unknown_settings([*API_KEY_VARIABLES, *CONFIG_VARIABLES])

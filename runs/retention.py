@@ -18,6 +18,7 @@ from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from hub.bundles.stored import find_unused_archives
 from hub.common import leases
 from hub.common.fields import length_of, unused_files_deleted
 from hub.common.unused_files import delete_unused_files, find_unused_files, size_of_files
@@ -159,8 +160,14 @@ def _remove_snapshots(folders: list[str]) -> None:
 
 
 def unused_files() -> Removal:
-    """Return the removal of the files of large values that no row refers to. Their size is that of the files."""
-    names = find_unused_files(Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession)
+    """Return the removal of the archives and the files of large values that no row refers to, with their bytes.
+
+    Raises ContentUnavailable.
+    """
+    names = [
+        *find_unused_files(Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession),
+        *find_unused_archives(),
+    ]
     return Removal("unused files", len(names), size_of_files(names), partial(delete_unused_files, names))
 
 

@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -19,8 +20,9 @@ from django.core.files import File
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
 from hub.common.storage.folder import is_temporary, written_atomically
+from hub.common.unused_files import list_folders, unused_in
 from hub.manifest.problems import BundleError
-from hub.models import EnvironmentVersion, archive_storage, bundle_path
+from hub.models import BUNDLES, EnvironmentVersion, archive_storage, bundle_path
 
 logger = logging.getLogger(__name__)
 
@@ -43,16 +45,30 @@ class _WrongDigest(ValueError):
 
 
 def store_archive(bundle: Bundle, check: Callable[[int], None] = lambda size: None) -> str:
-    """Store the bundle's archive and return its name. Equal content has an equal name and is stored once.
+    """Store the bundle's archive, which no version has yet, and return its name. Equal content has an equal name.
+
+    A file of that name is written again, so that it is not taken for one that nothing needs (`find_unused_archives`).
 
     check: receives the size in bytes before anything is stored, and may raise an error. Raises ArchiveUnavailable.
     """
     name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
     with _explained(f"The archive {name}"):
-        if not archive_storage().exists(name):
-            return _save(bundle, name, check)
-        check(archive_storage().size(name))
-        return name
+        return _save(bundle, name, check)
+
+
+def find_unused_archives() -> list[str]:
+    """Return the names of archives that are older than a day and of no version, because an import was rolled back.
+
+    Raises ContentUnavailable.
+    """
+    versions = EnvironmentVersion.objects.order_by()
+    return [
+        name
+        for part in list_folders(BUNDLES)
+        for name in unused_in(
+            f"{BUNDLES}/{part}", partial(versions.filter(digest__startswith=part).values_list, "archive", flat=True)
+        )
+    ]
 
 
 def archive_size(name: str) -> int:

@@ -122,7 +122,7 @@ class LargeField(models.Field):  # type: ignore[type-arg]
         try:
             name = storages["archives"].save(name, ContentFile(gzip.compress(content, 6, mtime=0)))
         except Exception as error:
-            raise _unavailable(error, f"The file {name} cannot be written") from error
+            raise content_unavailable(error, f"The file {name} cannot be written") from error
         return _Stored(_to_text({"$file": name, "sha256": digest, "characters": len(text)}))
 
     def get_db_prep_value(self, value: object, connection: BaseDatabaseWrapper, prepared: bool = False) -> str | None:
@@ -169,7 +169,7 @@ def _read(reference: dict[str, str]) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         content = b""
     except Exception as error:
-        raise _unavailable(error, f"The file {name} cannot be read") from error
+        raise content_unavailable(error, f"The file {name} cannot be read") from error
     if hashlib.sha256(content).hexdigest() != reference["sha256"]:
         raise ContentUnavailable(
             f"This content is damaged: the file {name} in the storage of archives is not the one that was written. "
@@ -178,7 +178,8 @@ def _read(reference: dict[str, str]) -> bytes:
     return content
 
 
-def _unavailable(error: Exception, what: str) -> ContentUnavailable:
+def content_unavailable(error: Exception, what: str) -> ContentUnavailable:
+    """Return the error to raise after *error* of the storage of archives. *what* could not be done."""
     kind = ContentUnreachable if is_temporary(error) else ContentUnavailable
     return kind(f"{what}: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES and its storage.")
 

@@ -7,6 +7,10 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+# Limits of one call, which is tried three times. With the defaults, a page waited for three minutes for a service that
+# did not answer.
+_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _TRIES = 5, 20, 3
+
 
 class StorageSettings(TypedDict):
     """An entry of STORAGES."""
@@ -41,6 +45,11 @@ def _bucket(place: str, variable: str, endpoint: str, region: str, access_key: s
         raise ImproperlyConfigured(f"{variable} must be s3://bucket or s3://bucket/prefix.")
     if find_spec("storages") is None or find_spec("boto3") is None:
         raise ImproperlyConfigured(f"{variable} names a bucket, which needs the extra s3: pip install 'llm-eval[s3]'.")
+    from botocore.config import Config  # an extra
+
+    limits = Config(
+        connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"total_max_attempts": _TRIES}
+    )
     return {
         "BACKEND": "storages.backends.s3.S3Storage",
         "OPTIONS": {
@@ -53,5 +62,6 @@ def _bucket(place: str, variable: str, endpoint: str, region: str, access_key: s
             "default_acl": None,
             "file_overwrite": True,  # files are named by their content
             "querystring_auth": True,
+            "client_config": limits,
         },
     }

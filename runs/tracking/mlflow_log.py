@@ -3,8 +3,7 @@
 import fcntl
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -27,24 +26,35 @@ Entry = TypeVar("Entry")
 def open_store() -> None:
     """Create a new local store, or connect to the existing one."""
     try:
-        with _store_lock():
-            MlflowClient().search_experiments(max_results=1)
+        _create_local_store()
+        MlflowClient().search_experiments(max_results=1)
     except Exception as error:  # a job that comes later succeeds, or answers with the error
         sys.stderr.write(f"not reachable yet: {error}\n")
 
 
-@contextmanager
-def _store_lock() -> Iterator[None]:
-    """Keep two runs that start at the same time from both creating a local SQLite store."""
-    address = urlsplit(mlflow.get_tracking_uri())
-    if address.scheme != "sqlite":
-        yield
+def _create_local_store() -> None:
+    """Create the SQLite store of the tracking address if it does not exist; two runs may start at the same time.
+
+    It gets its name once it is complete: MLflow cannot continue the creation of its tables, for example after the disk
+    was full.
+    """
+    address, question, options = mlflow.get_tracking_uri().partition("?")
+    if urlsplit(address).scheme != "sqlite":
         return
-    path = Path(unquote(address.path).removeprefix("/") or "mlflow")
+    path = Path(unquote(urlsplit(address).path).removeprefix("/") or "mlflow")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f"{path.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        if path.is_file() and path.stat().st_size:
+            return
+        draft = path.with_name(f"{path.name}.new")
+        draft.unlink(missing_ok=True)  # of a process that was killed
+        try:
+            MlflowClient(f"{address}.new{question}{options}").search_experiments(max_results=1)
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
@@ -52,6 +62,7 @@ def _store_lock() -> Iterator[None]:
 
 def log_run(job: TrackingJob) -> TrackingAnswer:
     """Log a run with its cells and traces. What an earlier attempt logged is found by its tags and completed."""
+    _create_local_store()  # if that failed when the process started
     client = MlflowClient()
     experiment = _experiment(client, job["experiment"], job["artifact_root"])
     known = _find(client, experiment, _RUN_TAG, job["run"])

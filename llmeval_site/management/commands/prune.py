@@ -69,7 +69,7 @@ class Command(base.Command):
         )
         parser.add_argument("--gates", action="store_true", help="requests for gates that were given up")
         parser.add_argument("--audit", action="store_true", help="entries of the audit log")
-        parser.add_argument("--files", action="store_true", help="files of large values that no row needs")
+        parser.add_argument("--files", action="store_true", help="archives and files of large values that no row needs")
         parser.add_argument(
             "--by-settings", action="store_true", help="what the periodic task removes (LLMEVAL_KEEP_..._DAYS)"
         )

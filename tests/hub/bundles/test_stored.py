@@ -3,10 +3,13 @@
 import io
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import boto3
@@ -15,18 +18,29 @@ from django.conf import settings as site_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
+from django.core.management import call_command
 from django.test import Client
 from moto.server import ThreadedMotoServer
 from pytest_django import Settings
 
-from hub.bundles.stored import ArchiveUnavailable, open_stored_archive, open_stored_bundle
+from hub import services
+from hub.bundles.stored import (
+    ArchivesUnreachable,
+    ArchiveUnavailable,
+    archive_size,
+    open_stored_archive,
+    open_stored_bundle,
+)
+from hub.common import unused_files as unused_files_module
 from hub.common.storage.folder import written_atomically
 from hub.models import EnvironmentVersion
 from hub.selectors import _compiled, compile_version
 from hub.services import import_bundle
+from llmeval_site.configuration import storages as storages_module
 from llmeval_site.configuration.storages import file_storage
 from runs.config.resolve import find_environments
 from runs.models import Run
+from runs.retention import unused_files
 from runs.services import create_run
 from tests.endpoint import endpoint
 from tests.hub.bundle_files import write_bundle
@@ -303,6 +317,62 @@ def test_damaged_and_missing_objects_of_a_bucket_are_reported_and_repaired(setti
     import_bundle(bundle=tmp_path / "b")
     with open_stored_bundle(version) as bundle:
         assert bundle.digest == version.digest
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_archive_of_an_import_that_was_rolled_back_is_removed_after_a_day(
+    settings, tmp_path, monkeypatch, s3, place
+) -> None:
+    if place == "bucket":
+        use(settings, bucket("s3://evaluations/c", s3))
+    kept = import_bundle(bundle=write_bundle(tmp_path / "kept"))
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
+        patch.setattr(services, "_create_cases", fail_with_full_disk)
+        import_bundle(bundle=write_bundle(tmp_path / "unused", version="2.0.0"))
+    assert unused_files().count == 0  # the transaction may not have ended
+    monkeypatch.setattr(unused_files_module, "_AGE", timedelta(0))
+    removal = unused_files()
+    assert (removal.count, removal.characters > 100) == (1, True)
+    unused_files().remove()
+    removal.remove()  # does nothing: another process has removed the file
+    assert unused_files().count == 0
+    with open_stored_bundle(kept) as opened:
+        assert opened.digest == kept.digest
+
+
+def fail_with_full_disk(*args: object) -> None:
+    raise OSError("disk full")
+
+
+def test_unused_archive_that_is_imported_again_is_not_removed(settings, tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
+        patch.setattr(services, "_create_cases", fail_with_full_disk)
+        import_bundle(bundle=write_bundle(tmp_path / "b"))
+    (path,) = (tmp_path / "media").rglob("*.zip")
+    os.utime(path, (time.time() - 2 * 86_400,) * 2)
+    removal = unused_files()
+    import_bundle(bundle=tmp_path / "b")
+    removal.remove()
+    assert (removal.count, path.is_file()) == (1, True)
+
+
+def test_prune_says_that_the_storage_of_archives_does_not_respond(settings, capsys) -> None:
+    use(settings, bucket("s3://evaluations", "http://127.0.0.1:9"))
+    with pytest.raises(SystemExit) as caught:
+        call_command("prune", "--files")
+    assert caught.value.code == 3
+    assert "cannot be read: EndpointConnectionError" in (message := capsys.readouterr().err)
+    assert message.rstrip().endswith("Check LLMEVAL_ARCHIVES and its storage.")
+
+
+def test_call_of_a_bucket_that_does_not_answer_ends_soon(settings, monkeypatch) -> None:
+    monkeypatch.setattr(storages_module, "_READ_TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections, and sends nothing
+        use(settings, bucket("s3://evaluations", f"http://127.0.0.1:{server.getsockname()[1]}"))
+        started = time.monotonic()
+        with pytest.raises(ArchivesUnreachable, match="ReadTimeoutError"):
+            archive_size("bundles/aa/aa.zip")
+    assert time.monotonic() - started < 20
 
 
 def test_a_bucket_that_does_not_exist_is_reported_by_name(settings, tmp_path, s3) -> None:

@@ -170,6 +170,29 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
 # ---- a store that is not ---------------------------------------------------------------------------------------------
 
 
+def test_store_that_was_created_in_part_is_created_again(settings: Any, tmp_path: Path, start: Start) -> None:
+    path = tmp_path / "store" / "mlflow.sqlite3"
+    settings.MLFLOW_TRACKING_URI = f"sqlite:///{path}"
+    limited = (
+        "import resource; from runs.tracking.mlflow_log import open_store;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY)); open_store()"  # as a full disk
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, "MLFLOW_TRACKING_URI": settings.MLFLOW_TRACKING_URI},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "not reachable yet" in done.stderr
+    assert [item.name for item in path.parent.iterdir()] == ["mlflow.sqlite3.lock"]
+    run = played(name="after a full disk")
+    tracking = tracked(run, start(), TrackingConfig())
+    assert tracking["state"] == "logged", tracking
+
+
 def test_server_that_does_not_answer_is_given_up(settings: Any, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
-from django.db import connection
+from django.db import connections
 from django.test import Client
 
 from llmeval_site import health
@@ -60,10 +60,23 @@ def test_readiness_reports_a_broken_database_without_details(client: Client, mon
     def refused(*_: Any) -> None:
         raise OSError("password wrong for llmeval@10.0.0.1")
 
-    monkeypatch.setattr(connection, "cursor", refused)
+    monkeypatch.setattr(type(connections["default"]), "cursor", refused)  # in all threads
     reasons = unready_reasons(client)
     assert set(reasons) == {"database"}
     assert "manage.py prepare" in reasons["database"] and "10.0.0.1" not in str(reasons)
+
+
+@pytest.mark.django_db
+def test_readiness_does_not_wait_for_a_database_that_does_not_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = threading.Event()
+    monkeypatch.setattr(COMPONENTS["database"].check, "wait_s", 0.01)
+    monkeypatch.setattr(type(connections["default"]), "cursor", lambda *args: answer.wait(60))
+    try:
+        assert set(client.get("/readyz").json()["reasons"]) == {"database"}
+    finally:
+        answer.set()
 
 
 @pytest.mark.django_db

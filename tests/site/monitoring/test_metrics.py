@@ -21,7 +21,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from runs.limits.redis_shares import count_held_slots
 from runs.models import Run
 from runs.queue import take_next_lease
-from tests.factories import stored_run, stored_version
+from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.services import unavailable
 from tests.site.server.web_server import environment_of, web_server
 
@@ -60,7 +60,18 @@ def test_metrics_count_runs_by_status_and_show_lapsed_leases(client: Client, set
     assert 600 <= values["llmeval_queue_oldest_run_seconds", ""] < 660
     assert values["llmeval_spend_usd", ""] == 1
     assert values["llmeval_request_slots", ""] == 0
-    assert values["llmeval_responses_stored_total", ""] == 0
+
+
+@pytest.mark.django_db
+def test_counter_of_responses_does_not_fall_when_responses_are_removed(client: Client, settings: Settings) -> None:
+    settings.METRICS_TOKEN = TOKEN
+    run = stored_run(stored_version())
+    stored_outcomes(run, "ppff")
+    name = ("llmeval_responses_stored_total", "")
+    before = samples(client.get("/metrics", headers=BEARER).content.decode())[name]
+    assert before >= 4
+    run.delete()
+    assert samples(client.get("/metrics", headers=BEARER).content.decode())[name] == before
 
 
 @pytest.mark.django_db
