@@ -44,7 +44,7 @@ def prune() -> None:
 
 @shared_task(name="site.remove_unused_files", ignore_result=True)
 def remove_unused_files() -> None:
-    """Remove the archives and the files of large values that no row refers to."""
+    """Remove the files of large values that no row refers to."""
     _remove(unused_files)
 
 

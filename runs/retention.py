@@ -160,15 +160,24 @@ def _remove_snapshots(folders: list[str]) -> None:
 
 
 def unused_files() -> Removal:
-    """Return the removal of the archives and the files of large values that no row refers to, with their bytes.
+    """Return the removal of the files of large values that no row refers to. Its size is that of the files.
 
     Raises ContentUnavailable.
     """
-    names = [
-        *find_unused_files(Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession),
-        *find_unused_archives(),
-    ]
-    return Removal("unused files", len(names), size_of_files(names), partial(delete_unused_files, names))
+    return _files("unused files", find_unused_files(Response, Score, ModelCall, EpisodeCheckpoint, EpisodeSession))
+
+
+def unused_archives() -> Removal:
+    """Return the removal of the archives that no version has. Its size is that of the files.
+
+    No task executes it: the archives of another installation at the same place would be removed as well. Raises
+    ContentUnavailable.
+    """
+    return _files("unused archives", find_unused_archives())
+
+
+def _files(kind: str, names: list[str]) -> Removal:
+    return Removal(kind, len(names), size_of_files(names), partial(delete_unused_files, names))
 
 
 def gate_leftovers(*, before: datetime) -> Removal:

@@ -17,6 +17,7 @@ from runs.retention import (
     episode_checkpoints,
     gate_leftovers,
     old_rollouts,
+    unused_archives,
     unused_files,
     workspace_snapshots,
 )
@@ -124,7 +125,7 @@ def _removals(options: Options) -> list[Removal]:
         assert before is not None
         removals.append(audit_entries(before=before))
     if options["files"]:
-        removals.append(unused_files())
+        removals += [unused_files(), unused_archives()]
     return removals
 
 

@@ -40,7 +40,7 @@ from llmeval_site.configuration import storages as storages_module
 from llmeval_site.configuration.storages import file_storage
 from runs.config.resolve import find_environments
 from runs.models import Run
-from runs.retention import unused_files
+from runs.retention import unused_archives
 from runs.services import create_run
 from tests.endpoint import endpoint
 from tests.hub.bundle_files import write_bundle
@@ -320,7 +320,7 @@ def test_damaged_and_missing_objects_of_a_bucket_are_reported_and_repaired(setti
 
 
 @pytest.mark.parametrize("place", ["folder", "bucket"])
-def test_archive_of_an_import_that_was_rolled_back_is_removed_after_a_day(
+def test_archive_of_an_import_that_was_rolled_back_can_be_removed_after_a_day(
     settings, tmp_path, monkeypatch, s3, place
 ) -> None:
     if place == "bucket":
@@ -329,13 +329,13 @@ def test_archive_of_an_import_that_was_rolled_back_is_removed_after_a_day(
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
         patch.setattr(services, "_create_cases", fail_with_full_disk)
         import_bundle(bundle=write_bundle(tmp_path / "unused", version="2.0.0"))
-    assert unused_files().count == 0  # the transaction may not have ended
+    assert unused_archives().count == 0  # the transaction may not have ended
     monkeypatch.setattr(unused_files_module, "_AGE", timedelta(0))
-    removal = unused_files()
+    removal = unused_archives()
     assert (removal.count, removal.characters > 100) == (1, True)
-    unused_files().remove()
+    unused_archives().remove()
     removal.remove()  # does nothing: another process has removed the file
-    assert unused_files().count == 0
+    assert unused_archives().count == 0
     with open_stored_bundle(kept) as opened:
         assert opened.digest == kept.digest
 
@@ -350,7 +350,7 @@ def test_unused_archive_that_is_imported_again_is_not_removed(settings, tmp_path
         import_bundle(bundle=write_bundle(tmp_path / "b"))
     (path,) = (tmp_path / "media").rglob("*.zip")
     os.utime(path, (time.time() - 2 * 86_400,) * 2)
-    removal = unused_files()
+    removal = unused_archives()
     import_bundle(bundle=tmp_path / "b")
     removal.remove()
     assert (removal.count, path.is_file()) == (1, True)
