@@ -107,6 +107,22 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("The total is 42. There is not enough information to determine each part.", 42),
         ("The total is 42. Each part cannot be determined.", 42),
         ("It cannot be determined directly, but adding up gives 42.", 42),
+        ("After day 3, 5 apples remain.", 5),
+        ("Answer: After day 3, 5 apples remain.", 5),
+        ("In 2020, 42 people came.", 42),
+        ("So, at the end of day 3, 5 remain.", 5),
+        ("Out of 100 students, 42 passed.", 42),
+        ("42 of the 100 students passed.", 42),
+        ("Multiply 6 by 7 to get 42.", 42),
+        ("Add 20 and 22 to get 42.", 42),
+        ("You need to add 42 to get 100.", 42),
+        ("She needs 42 more to reach 100.", 42),
+        ("She needs 42 more dollars to buy the $100 bike.", 42),
+        ("It will take her 6 years to save $100.", 6),
+        ("6 is the GCD of 12 and 18.", 6),
+        ("42 to the nearest 10", 42),
+        ("He was born on July 4, 1776.", 1776),
+        ("exp 42 years", 42),
     ],
 )
 def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
@@ -228,6 +244,13 @@ def test_decimal_number_is_read_beside_one_in_another_base(text: str) -> None:
     found = read_number(text).quantity
     assert found is not None
     assert found.value == 42
+
+
+@pytest.mark.parametrize(
+    "text", ["After 3, 5", "In 3, 4 or 5 days", "In 2 weeks, 3 days", "6 is the GCD of 12 and 18, or 7", "exp(42)"]
+)
+def test_numbers_after_a_preposition_or_definition_may_still_be_several(text: str) -> None:
+    assert read_number(text).quantity is None
 
 
 @pytest.mark.parametrize("text", ["√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"])
