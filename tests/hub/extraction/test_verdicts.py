@@ -737,3 +737,51 @@ def test_options_that_are_words_of_comments_can_be_chosen(text: str) -> None:
 
 def test_option_that_seems_most_likely_is_chosen() -> None:
     assert choice("D seems most likely.", FOUR) == "D"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Answer: B. Alternatively A is fine.", None),
+        ("The answer is B. Alternatively, A could be right.", None),
+        ("Answer: B. Perhaps A is wrong.", "B"),
+        ("A is correct, but B is better.", "B"),
+        ("B best describes it.", "B"),
+        ("Among the options, B is the closest.", "B"),
+        ("It isn't listed, but the closest is B.", "B"),
+        ("The incorrect statement is B.", "B"),
+        ("My answer: B (I'm 80% sure; A is the second most likely)", "B"),
+        ("option b", "B"),
+    ],
+)
+def test_alternatives_and_best_options_decide_the_label(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("A: correct, but not complete\nB: wrong", None),
+        ("A: true, but irrelevant\nB: wrong\nC: wrong\nD: correct", "D"),
+        ("A: True\nB: False\nC: True\nD: True\n\nThe false statement is B.", "B"),
+        ("| Option | Correct? |\n|---|---|\n| A | ❌ |\n| B | ✅ |\n| C | ❌ |\n| D | ❌ |", "B"),
+        (
+            "| Option | City | Correct? |\n|---|---|---|\n| A | Paris | No |\n| B | London | Yes |\n| D | Oslo | No |",
+            "B",
+        ),
+        ("| Option | In France? |\n|---|---|\n| A | Yes |\n| B | No |\n| C | No |\n| D | No |", None),
+        ("- [ ] A\n- [x] B\n- [ ] C\n- [ ] D", "B"),
+        ("- [x] A\n- [x] B", None),
+        ("A) Paris\n**B) London**\nC) Rome\nD) Berlin", "B"),
+        ("A) Paris\nB) London\nC) Rome\nD) Berlin", None),
+        ("A) Paris\nB) London (correct)\nC) Rome\nD) Berlin", "B"),
+        ("A) Paris\nB) London <-- correct\nC) Rome\nD) Berlin", "B"),
+    ],
+)
+def test_label_is_the_one_that_a_list_or_table_marks(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+def test_text_of_equal_options_chooses_the_first_of_them() -> None:
+    assert choice("5", FOUR, ["5", "5", "6", "7"]) == "A"
+    assert choice("The answer is 5.", FOUR, ["4", "5", "5", "7"]) == "B"
