@@ -559,6 +559,13 @@ def test_invalid_json_schema_is_rejected(schema: Any, problem: str) -> None:
         SCORERS["json_schema"].Options.model_validate({"schema": schema})
 
 
+def test_json_schema_target_must_not_be_null() -> None:
+    options = SCORERS["json_schema"].Options
+    assert options.model_validate({"schema": TREE})
+    with pytest.raises(ValueError, match="target is null"):
+        options.model_validate({"schema": TREE, "target": None})
+
+
 # ---- equality --------------------------------------------------------------------------------------------------------
 
 
