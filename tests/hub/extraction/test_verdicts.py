@@ -653,6 +653,7 @@ def test_initial_of_a_name_is_no_label(text: str, choices: list[str], label: str
     ("text", "answer"),
     [
         ("The answer is Dr. Seuss.", "Dr. Seuss"),
+        ("答案是：巴黎。", "巴黎"),
         ("The answer is St. Petersburg. It is in Russia.", "St. Petersburg"),
         ("The answer is No. The sky is blue.", "No"),
         ("The answer is George W. Bush.", "George W. Bush"),
