@@ -67,7 +67,7 @@ _OTHER_ANSWER = "".join(
 _STATED = re.compile(
     rf"(?:{_OTHER_ANSWER}\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b"
     rf"|,[^,\n]{{1,40}},)?{_IS}"
-    rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_OPENING}",
+    rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*[:：]?{_OPENING}",
     re.IGNORECASE,
 )
 # "I'll go with 42": a decision, read for numbers and choices only.

@@ -48,6 +48,11 @@ class ChoiceOptions(ScorerOptions):
             return self.labels[places[0]] if places else None
         return str(self.target).strip()
 
+    def is_right(self, label: str) -> bool:
+        """Return whether *label* is that of the right choice, or of one with the same text."""
+        texts = dict(zip(self.labels, self.choices, strict=False))
+        return label == self.right or texts.get(label, label) == texts.get(str(self.right))
+
 
 class Choice(Scorer[ChoiceOptions]):
     type = "choice"
@@ -60,4 +65,4 @@ class Choice(Scorer[ChoiceOptions]):
             return Verdict.of(
                 False, f"Expected {options.right}; the answer {quoted(submission.text[-100:])} chooses none."
             )
-        return Verdict.of(found == options.right, f"Expected {options.right}, chosen was {found}.", found=found)
+        return Verdict.of(options.is_right(found), f"Expected {options.right}, chosen was {found}.", found=found)

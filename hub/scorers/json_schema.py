@@ -28,6 +28,15 @@ class JsonSchemaOptions(ScorerOptions):
             raise ValueError(problem)
         return value
 
+    @field_validator("target")
+    @classmethod
+    def _no_null(cls, value: object) -> object:
+        if value is None:
+            raise ValueError(
+                "the target is null, which would compare nothing; leave it out, or use the schema {const: null}"
+            )
+        return value
+
 
 class JsonSchema(Scorer[JsonSchemaOptions]):
     type = "json_schema"

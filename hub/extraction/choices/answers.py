@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, ChoiceReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
+from hub.extraction.choices.phrases import OPTION
 from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.statements import final_answer
 
 _ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
+_OPTION = re.compile(rf"^{OPTION}\s+(?=\S+$)", re.IGNORECASE)  # before a label that ends the text
 _POINTERS = "✅✔☑👉➡→\ufe0f "  # around a label that is the entire answer
 _MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 
@@ -32,7 +34,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = ChoiceReader(labels, [initials.join(option) for option in choices])
-    if exact := reader.exact_label(text.strip(_POINTERS)) or reader.options.label_of_equal_option(text, flatten, 1):
+    only = _OPTION.sub("", text.strip(_POINTERS))
+    if exact := reader.exact_label(only) or reader.options.label_of_equal_option(text, flatten, 1):
         return exact
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
         return reader.ticked_label(text)

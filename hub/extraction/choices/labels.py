@@ -14,6 +14,7 @@ from hub.extraction.choices.phrases import (
     FITS,
     LEADS_TO,
     NEGATIVE_OPTION,
+    NOT_RESTRICTED,
     NOT_SO,
     OPTION,
     RANKED,
@@ -44,9 +45,28 @@ def _pattern(label: str) -> str:
 
 # "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
 _COMMENTED = re.compile(
-    r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*[-–—:|(=→]\s*|[.)\]]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
+    r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*(?:<-+|[-–—:|(=→])\s*|[.)\]]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
     rf"(?:(?P<right>{SAID_RIGHT})|(?P<wrong>{SAID_WRONG}))"
 )
+
+
+_VERDICT_HEADING = re.compile(
+    r"\|[*_\s]*(?:correct|right|the answer|answer|valid|true)\s?\??[*_\s]*\|\s*", re.IGNORECASE
+)
+_VERDICT_CELL = re.compile(r"\|[*_\s]*(?P<verdict>yes|no)[*_\s]*\|\s*", re.IGNORECASE)
+
+
+def _with_verdicts(lines: Sequence[str]) -> list[str]:
+    """Return *lines* with "yes" and "no" in the last cells of a table replaced, if its heading is "Correct?"."""
+    found = []
+    in_table = False
+    for line in lines:
+        last = line[line.rstrip(" |").rfind("|") :] if "|" in line else ""
+        in_table = bool(last) and (in_table or _VERDICT_HEADING.fullmatch(last) is not None)
+        cell = _VERDICT_CELL.fullmatch(last) if in_table else None
+        comment = "right" if cell and cell["verdict"].casefold() == "yes" else "wrong"
+        found.append(f"{line[: -len(last)]}| {comment} |" if cell else line)
+    return found
 
 
 class ChoiceReader:
@@ -91,7 +111,8 @@ class ChoiceReader:
         # "B; A is too small": a clause about another label that does not call it an answer, too
         self._other_clause = (
             rf";\s*{several.replace('?P<several>', '?:')}\s+(?i:is|are|was|were|has|have|do|does)\b"
-            r"(?!\s+(?i:also|equally|both|possible|plausible|acceptable|correct|right|valid|true|the)\b)"
+            r"(?!\s+(?i:also|equally|both|possible|plausible|acceptable|correct|right|valid|true"
+            r"|the(?!\s+(?:second|third|next|least)\b))\b)"
         )
         # After a chosen label: "D is also correct.", "and so is D", "D is correct as well"
         too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
@@ -122,8 +143,10 @@ class ChoiceReader:
             version = next(
                 (part for part in statement_versions(statement.text) if self.leading_label(part)), statement.text
             )
+            following = _SENTENCE_END.split(version, maxsplit=1)[1:]
             if (
                 self.names_several(version)
+                or any(self._other_follows(sentence, version) for sentence in following)
                 or self.contradicts_itself(version)
                 or self._joined(text, statement)
                 or self._other_follows(text[statement.end : statement.end + 100], version)
@@ -197,13 +220,13 @@ class ChoiceReader:
         return other is not None and other != match["label"]
 
     def ticked_label(self, text: str) -> str | None:
-        """Return the only label that *text* ticks: "A ❌, B ✅"."""
+        """Return the only label that *text* ticks: "A ❌, B ✅", "| B | ✅ |", "- [x] B"."""
         label = self._label.replace("label", "before")
         pattern = re.compile(
-            rf"[\s>•-]*(?:[{_TICKS}]\ufe0f?{self._label}(?![\w'’]).*"
-            rf"|{label}(?:[)\]*_\"'.:,]{{1,4}}.*|\s[-–—:(].*|\s*)[{_TICKS}]\ufe0f?[\s*_.]*)"
+            rf"[\s>•*-]*(?:(?:[{_TICKS}]\ufe0f?|\[[xX]\]\s){self._label}(?![\w'’]).*"
+            rf"|{label}(?:[)\]*_\"'.:,]{{1,4}}.*|\s[-–—:(|].*|\s*)[{_TICKS}]\ufe0f?[\s*_.]*)"
         )
-        parts = (part for line in text.split("\n") for part in _MARK_END.split(line))
+        parts = (part for line in text.split("\n") for part in _MARK_END.split(line.strip(" \t|")))
         ticked = {match["label"] or match["before"] for part in parts if (match := pattern.fullmatch(part))}
         return str(ticked.pop()) if len(ticked) == 1 else None
 
@@ -211,16 +234,20 @@ class ChoiceReader:
         """Return the label that comments on the options leave ("A – wrong"), and the labels that they call wrong.
 
         The label is that of the only option called right, or else of the only one not called wrong. It is SEVERAL if
-        several are called right, and None unless at least two options have a comment and one of them is called wrong.
+        several are called right, and None unless at least two options have a comment and one of them is called wrong,
+        or the text consists of the options and calls one of them right.
         """
         right: set[str] = set()
         wrong: set[str] = set()
         if self.options.are_comments:
             return None, wrong
-        for line in text.split("\n"):
+        lines = _with_verdicts(text.split("\n"))
+        for line in lines:
             comment = _COMMENTED.match(line.strip(" \t>|•-*_"))
             if comment and (label := self._label_of_commented(comment["option"])):
                 (right if comment["right"] else wrong).add(label)
+        if len(right) == 1 and not wrong and not self.without_listing([line for line in lines if line.strip()]):
+            return right.pop(), wrong
         if len(right | wrong) < 2 or not wrong or right & wrong:
             return None, wrong
         left = right or set(self._labels) - wrong
@@ -241,7 +268,9 @@ class ChoiceReader:
         if not ALTERNATIVELY.match(after):
             return False
         named = re.search(
-            rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$|\s+(?:is|as|if)\b)", after
+            rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$"
+            rf"|\s+(?:is|as|if|could|might|may|would|works|fits)\b(?!\s*(?:be\s+)?{WRONG}))",
+            after,
         )
         return named is not None and named["label"] != self.leading_label(stated)
 
@@ -278,7 +307,7 @@ class ChoiceReader:
         label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
         patterns = (
             rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{VERDICT}\b",
-            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}[:?]?\s{{1,3}}(?i:yes|correct|true|right)\b",
+            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}[:?]?\s{{1,3}}(?i:yes|correct|true|right)\b{NOT_RESTRICTED}",
             # "B because it is the capital" at the beginning
             rf"\A(?i:{OPTION}\s+)?{label}[)\]*_\"'.:,]{{0,4}}\s+(?i:because|since|due\s+to|as\s+(?:it|this|that|the))\b",
             rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
@@ -388,11 +417,17 @@ class ChoiceReader:
         return None
 
     def without_listing(self, lines: Sequence[str]) -> list[str]:
-        """Return *lines* without successive ones that begin with successive labels, since they repeat the options."""
+        """Return *lines* without successive ones that begin with successive labels, since they repeat the options.
+
+        The only line in bold of a list of all options stays.
+        """
         starts = rf"^[ \t*_-]*[(\[]?(?P<label>{self._any})[)\].:]"
         begun = [re.match(starts, line) for line in lines]
         listed: set[int] = set()
         for i, (a, b) in enumerate(itertools.pairwise(begun)):
             if a and b and self._labels.index(b["label"]) == self._labels.index(a["label"]) + 1:
                 listed |= {i, i + 1}
+        if len(listed) == len(self._labels) > 1:
+            bold = [i for i in listed if lines[i].strip(" \t-").startswith("**")]
+            listed -= set(bold) if len(bold) == 1 else set()
         return [line for i, line in enumerate(lines) if i not in listed]

@@ -58,10 +58,13 @@ class OptionReader:
         return labels.pop() if len(labels) == 1 else None
 
     def label_of_equal_option(self, text: str, form: Callable[[str], str], least: int) -> str | None:
-        """Return the only option equal to *text* after *form*, if at least *least* characters remain."""
+        """Return the only option equal to *text* after *form*, if at least *least* characters remain.
+
+        Of options with the same text, it is the first.
+        """
         text = form(text)
-        labels = [label for label, option in self._options if len(text) >= least and form(option) == text]
-        return labels[0] if len(labels) == 1 else None
+        equal = [(label, option) for label, option in self._options if len(text) >= least and form(option) == text]
+        return equal[0][0] if len({option for _, option in equal}) == 1 else None
 
     def label_by_words(self, text: str) -> str | None:
         """Return the only option quoted in *text* and not denied; words within a longer option do not count."""

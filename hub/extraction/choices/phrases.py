@@ -7,8 +7,10 @@ AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|bas
 _NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impossible)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
-    r"(?:correct|right|best|true|answer|choice|pick|one|left"
+    r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|one|left"
     rf"|only{_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
+    r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
+    r"|is\s+(?:the\s+)?closest"
     r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
 )
 _ALL_BUT = r"(?:anything|everything|any|all)(?: \w+)? but"
@@ -32,6 +34,8 @@ CHOSEN = (
     r"|(?:i['’]m|i\s+am)\s+going\s+with|my\s+(?:best\s+|final\s+)?(?:guess|pick)\s*(?:is|:)"
     r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
     r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one|statement)\s*(?:is|would\s+be|:)"
+    r"|closest(?:\s+(?:answer|option|choice|match|one))?\s+is"
+    r"|(?:false|incorrect|untrue|wrong)\s+(?:statement|claim|sentence|assertion)\s+is"
     r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
 )
 LEADS_TO = (
@@ -60,9 +64,9 @@ WRONG = (
     r"falsch|incorrecta|fausse?)"
 )
 # Comments on the options of a list: "A – wrong", "B: correct, it is in Germany". "Correct, but …" is neither.
-_COMMENT_END = (
-    r"(?=[*_]*(?:[.;:!)|]|,(?!\s*(?:but|though|although|yet|only|except))|\s+[-–—(|]|\s*$|\s+(?:because|since|as)\b))"
-)
+_RESTRICTED = r"(?:but|though|although|yet|only|except)\b"
+NOT_RESTRICTED = rf"(?!,?\s+{_RESTRICTED})"
+_COMMENT_END = rf"(?=[*_]*(?:[.;:!)|]|,(?!\s*{_RESTRICTED})|\s+[-–—(|]|\s*$|\s+(?:because|since|as)\b))"
 SAID_RIGHT = rf"(?i:right|true|{RIGHT}){_COMMENT_END}"
 SAID_WRONG = (
     r"(?i:wrong|incorrect\w*|not\s+(?:correct|right|true)|false|untrue|invalid|eliminated|ruled out|excluded"

@@ -90,9 +90,31 @@ _OF = "".join(f"(?<!{word} )" for word in _TOTALS) + "of"
 _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
     r"|\bafter (?:second|minute|hour|day|week|month|year|step|round)\s+$"
-    r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
+    r"|\b(?P<goal>to (?:reach|get|make|be|buy|save|afford)\s+(?:the |an? |his |her |their )?[$€£]?)$"
+    r"|(?<=\d) (?P<whole>of (?:the |these |those )?)$"
     r"|\bwhich (?:already )?includes\s+(?:an? |the )?[$€£]?$"
     rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+$",
+    re.IGNORECASE,
+)
+# "Multiply 6 by 7 to get 42": the number after "to get" is a result. In "You need to add 42 to get 100" it is the goal.
+_CALCULATION = re.compile(
+    r"\b(?:add|subtract|multipl[yi]|divid|sum|combin|doubl|tripl|halv|squar|plus|minus|times)\w{0,7}\b", re.IGNORECASE
+)
+_NEED = re.compile(r"\b(?:need|require|must|ha(?:s|ve) to|should)", re.IGNORECASE)
+# "After day 3, " before "5 apples remain", "Out of 100 students, " before "42 passed". In "After 2 hours, 15 minutes",
+# the numbers belong together.
+_INTRODUCTION = re.compile(
+    r"\W{0,9}(?:(?:so|thus|therefore|hence|then|and|but|finally),?\s)?"
+    r"(?:after|at|by|during|for|from|in|of|on|out of|since|until|with|within)\b[^\d;:.!?\n]{0,80}"
+    r"\d++(?:\.\d++)?[^,;:.!?\n]{0,40},\s"
+    r"(?=[$€£*]{0,3}[-−]?\d++(?:[.,]\d++)*+[*]{0,2}[%°]?\s(?!(?:and|or|to|through|oder|und|bis|ou|et|o|y)\b)"
+    r"(?:[^\W\d]+\s+[^\W\d]|[^\W\d]{2,}ed\b|remain|are|left))",
+    re.IGNORECASE,
+)
+# "6 is the GCD of 12 and 18": a number and what it is of others.
+_DEFINED = re.compile(
+    r"\W{0,9}(?:(?:so|thus|therefore|hence),?\s)?[$€£]?-?\d++(?:[.,]\d++)*+[*]{0,2}(?:\s[^\W\d]+)?\s(?:is|are)\sthe\s"
+    r"[^\d,;:=]{1,80}\s(?:of|between|to)\s(?:(?!\b(?:or|but|so|while|whereas)\b)[^;:=])*",
     re.IGNORECASE,
 )
 _TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
@@ -123,7 +145,7 @@ _ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])
 _AFTER_VARIABLE = re.compile(
     r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?\{?\s?$"
     r"|\b[a-z]_\{\s?$|\b[fgh]\(\s?$"
-    r"|(?:\\(?:ln|log|lg|exp|sin|cos|tan)|\b(?:ln|log|exp|sin|cos|tan))(?:_\{?\w{0,3}\}?)?\s?[({]{0,2}\s?$"
+    r"|(?:\\(?:ln|log|lg|exp|sin|cos|tan)|\b(?:ln|log|exp(?=\s?[({])|sin|cos|tan))(?:_\{?\w{0,3}\}?)?\s?[({]{0,2}\s?$"
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
     r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"
 )
@@ -132,8 +154,11 @@ _BEFORE_VARIABLE = re.compile(
     r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})|\s?(?:π|\\pi\b|pi\b|√|\\sqrt)"
     rf"|(?![vwx]\s[a-z]{{2}}){_VARIABLES}\b(?!\s?\d)|\s?\\factorial\b|!\s?(?:\$|\\[)\]])"
 )
-_PRECISION = re.compile(
-    r"\bto\s+\d{1,2}\s+(?:decimal|d\.?\s?p\b|significant|sig\b|s\.?\s?f\b)(?:\s(?:places?|figures?|digits?|figs?))?",
+# Numbers that are no answers: "to 2 decimal places", "to the nearest 10", the day of "July 4, 1776".
+_QUALIFIER = re.compile(
+    r"\bto\s+\d{1,2}\s+(?:decimal|d\.?\s?p\b|significant|sig\b|s\.?\s?f\b)(?:\s(?:places?|figures?|digits?|figs?))?"
+    r"|\bto the nearest [$€£]?\d++(?:[.,]\d++)*+(?:th\b)?"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?\s\d{1,2}(?:st|nd|rd|th)?,\s(?=\d{4}\b(?![.,]\d))",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(r"\b(?:if|assuming|provided|otherwise|supposing)\b", re.IGNORECASE)
@@ -165,7 +190,7 @@ def sentence_value(sentence: str) -> Value:
     sentence = sentence[-LONGEST_SENTENCE:]
     versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
-    text = _PRECISION.sub(" ", plain(_DENIED.sub(" ", version)))
+    text = _without_introduction(_QUALIFIER.sub(" ", plain(_DENIED.sub(" ", version))))
     if find_numbers(uncited := _CITED.sub(" ", text)):
         text = uncited
     text, other = _without_other_unit(text)
@@ -190,11 +215,19 @@ def sentence_value(sentence: str) -> Value:
     if len(sides) > 1 and _side(sides[-1]) is NoValue.FORMULA:
         return _last_linked(sides[-2])
     value = _last_linked(sides[-1]) or _last_linked(text)
+    if value is NoValue.SEVERAL and _DEFINED.fullmatch(text):
+        return found[0].quantity
     if isinstance(value, Quantity) and other is not None:
         return replace(value, rounded=other)
     if isinstance(value, Quantity) and len(sides) > 1 and isinstance(before := _side(sides[-2]), Quantity):
         return _exact([before, value])
     return value
+
+
+def _without_introduction(text: str) -> str:
+    """Return *text* without a phrase with a number before its first clause: "After day 3, 5 apples remain"."""
+    introduction = _INTRODUCTION.match(text)
+    return text[introduction.end() :] if introduction else text
 
 
 def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
@@ -243,7 +276,7 @@ def _last_linked(text: str) -> Value:
     found = [item for item in numbers if not item.quantity.ordinal] or list(numbers)
     if not found:
         return None
-    while len(found) > 1 and (_is_circumstance(text, found[-2], found[-1]) or is_bound(text, found[-1])):
+    while len(found) > 1 and (_is_circumstance(text, found) or is_bound(text, found[-1])):
         found.pop()
     if _in_formula(text, found[-1]) or is_bound(text, found[-1]):
         return NoValue.FORMULA
@@ -263,11 +296,16 @@ def _last_linked(text: str) -> Value:
     return value
 
 
-def _is_circumstance(text: str, before: Found, last: Found) -> bool:
-    """Return whether *last* only states the time, or the total, to which the number *before* it refers."""
-    match = _CIRCUMSTANCE.search(text[max(before.end, last.start - 40) : last.start])
+def _is_circumstance(text: str, found: Sequence[Found]) -> bool:
+    """Return whether the last of *found* only states the time, or the total, to which the number before it refers."""
+    before, last = found[-2:]
+    match = _CIRCUMSTANCE.search(text, max(before.end - 1, last.start - 40), last.start)
     if match is None:
         return False
+    if match["goal"] and _CALCULATION.search(text, 0, last.start):
+        return len(found) == 2 and _NEED.search(text, 0, last.start) is not None
+    if match["whole"]:
+        return before.quantity.scale == 1 and "/" not in text[before.start : before.end]
     if not match[0].lower().startswith(("in", "for", "over", "during", "from", "with", "on", "of")):
         return True
     money = "$€£¥₹"
@@ -281,7 +319,7 @@ def clause_value(written: str) -> Value:
     affirmed = _DENIED.sub(" ", written[:_LONGEST_STATEMENT])
     if not any(character.isdigit() for character in affirmed):
         affirmed = words_to_digits(affirmed)
-    text = _PRECISION.sub(" ", plain(affirmed))
+    text = _without_introduction(_QUALIFIER.sub(" ", plain(affirmed)))
     text, other = _without_other_unit(text)
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)

@@ -107,6 +107,22 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("The total is 42. There is not enough information to determine each part.", 42),
         ("The total is 42. Each part cannot be determined.", 42),
         ("It cannot be determined directly, but adding up gives 42.", 42),
+        ("After day 3, 5 apples remain.", 5),
+        ("Answer: After day 3, 5 apples remain.", 5),
+        ("In 2020, 42 people came.", 42),
+        ("So, at the end of day 3, 5 remain.", 5),
+        ("Out of 100 students, 42 passed.", 42),
+        ("42 of the 100 students passed.", 42),
+        ("Multiply 6 by 7 to get 42.", 42),
+        ("Add 20 and 22 to get 42.", 42),
+        ("You need to add 42 to get 100.", 42),
+        ("She needs 42 more to reach 100.", 42),
+        ("She needs 42 more dollars to buy the $100 bike.", 42),
+        ("It will take her 6 years to save $100.", 6),
+        ("6 is the GCD of 12 and 18.", 6),
+        ("42 to the nearest 10", 42),
+        ("He was born on July 4, 1776.", 1776),
+        ("exp 42 years", 42),
     ],
 )
 def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
@@ -228,6 +244,13 @@ def test_decimal_number_is_read_beside_one_in_another_base(text: str) -> None:
     found = read_number(text).quantity
     assert found is not None
     assert found.value == 42
+
+
+@pytest.mark.parametrize(
+    "text", ["After 3, 5", "In 3, 4 or 5 days", "In 2 weeks, 3 days", "6 is the GCD of 12 and 18, or 7", "exp(42)"]
+)
+def test_numbers_after_a_preposition_or_definition_may_still_be_several(text: str) -> None:
+    assert read_number(text).quantity is None
 
 
 @pytest.mark.parametrize("text", ["√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"])
@@ -630,6 +653,7 @@ def test_initial_of_a_name_is_no_label(text: str, choices: list[str], label: str
     ("text", "answer"),
     [
         ("The answer is Dr. Seuss.", "Dr. Seuss"),
+        ("答案是：巴黎。", "巴黎"),
         ("The answer is St. Petersburg. It is in Russia.", "St. Petersburg"),
         ("The answer is No. The sky is blue.", "No"),
         ("The answer is George W. Bush.", "George W. Bush"),
@@ -714,3 +738,51 @@ def test_options_that_are_words_of_comments_can_be_chosen(text: str) -> None:
 
 def test_option_that_seems_most_likely_is_chosen() -> None:
     assert choice("D seems most likely.", FOUR) == "D"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Answer: B. Alternatively A is fine.", None),
+        ("The answer is B. Alternatively, A could be right.", None),
+        ("Answer: B. Perhaps A is wrong.", "B"),
+        ("A is correct, but B is better.", "B"),
+        ("B best describes it.", "B"),
+        ("Among the options, B is the closest.", "B"),
+        ("It isn't listed, but the closest is B.", "B"),
+        ("The incorrect statement is B.", "B"),
+        ("My answer: B (I'm 80% sure; A is the second most likely)", "B"),
+        ("option b", "B"),
+    ],
+)
+def test_alternatives_and_best_options_decide_the_label(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("A: correct, but not complete\nB: wrong", None),
+        ("A: true, but irrelevant\nB: wrong\nC: wrong\nD: correct", "D"),
+        ("A: True\nB: False\nC: True\nD: True\n\nThe false statement is B.", "B"),
+        ("| Option | Correct? |\n|---|---|\n| A | ❌ |\n| B | ✅ |\n| C | ❌ |\n| D | ❌ |", "B"),
+        (
+            "| Option | City | Correct? |\n|---|---|---|\n| A | Paris | No |\n| B | London | Yes |\n| D | Oslo | No |",
+            "B",
+        ),
+        ("| Option | In France? |\n|---|---|\n| A | Yes |\n| B | No |\n| C | No |\n| D | No |", None),
+        ("- [ ] A\n- [x] B\n- [ ] C\n- [ ] D", "B"),
+        ("- [x] A\n- [x] B", None),
+        ("A) Paris\n**B) London**\nC) Rome\nD) Berlin", "B"),
+        ("A) Paris\nB) London\nC) Rome\nD) Berlin", None),
+        ("A) Paris\nB) London (correct)\nC) Rome\nD) Berlin", "B"),
+        ("A) Paris\nB) London <-- correct\nC) Rome\nD) Berlin", "B"),
+    ],
+)
+def test_label_is_the_one_that_a_list_or_table_marks(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+def test_text_of_equal_options_chooses_the_first_of_them() -> None:
+    assert choice("5", FOUR, ["5", "5", "6", "7"]) == "A"
+    assert choice("The answer is 5.", FOUR, ["4", "5", "5", "7"]) == "B"

@@ -401,6 +401,13 @@ async def test_choice_target_is_label_index_or_text(target: Any, target_is: str)
     assert (await judge("choice", "Venus", **options)).value == 1.0
 
 
+@pytest.mark.parametrize("answer", ["Answer: A", "Answer: B", "Mars"])
+async def test_options_with_the_text_of_the_right_one_are_right(answer: str) -> None:
+    options = {"target": "B", "choices": ["Mars", "Mars", "Saturn"]}
+    assert (await judge("choice", answer, **options)).value == 1.0
+    assert not (await judge("choice", "Answer: C", **options)).value
+
+
 async def test_answer_that_chooses_no_option_fails() -> None:
     verdict = await judge("choice", "Hard to say.", target="B", choices=PLANETS)
     assert (verdict.value, "chooses none" in verdict.reason) == (0.0, True)
@@ -550,6 +557,13 @@ async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypa
 def test_invalid_json_schema_is_rejected(schema: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         SCORERS["json_schema"].Options.model_validate({"schema": schema})
+
+
+def test_json_schema_target_must_not_be_null() -> None:
+    options = SCORERS["json_schema"].Options
+    assert options.model_validate({"schema": TREE})
+    with pytest.raises(ValueError, match="target is null"):
+        options.model_validate({"schema": TREE, "target": None})
 
 
 # ---- equality --------------------------------------------------------------------------------------------------------
