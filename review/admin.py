@@ -19,6 +19,11 @@ class AssignmentAdmin(ForCurators):
     list_display = ["pair", "reviewer", "state", "skip_reason", "started_at"]
     list_filter = ["state"]
     list_select_related = ["pair", "reviewer"]
+    show_full_result_count = False
+    search_fields = ["=reviewer__username", "=pair__pk", "=pair__case__external_id", "skip_reason"]
+    search_help_text = (
+        "User name of the reviewer, number of the pair or id of the case, each in full, or words of the skip reason."
+    )
     fields = ["pair", "reviewer", "state", "skip_reason", "started_at", "finished_at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Assignment]:

@@ -179,7 +179,9 @@
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       const problem = answer.redirected
         ? "The draft was not saved: you are signed out. This tab keeps what you entered until you have signed in again."
-        : answer.ok ? "" : await answer.text();
+        : answer.ok ? ""
+        : answer.headers.get("Content-Type")?.startsWith("text/plain") ? await answer.text()
+        : `The draft was not saved: the server responded with an error (status ${answer.status}). Copy your words, then reload the page.`;
       if (!problem && !timer) unsaved = false;
       report(here, problem);
     } catch { report(here, "The draft was not saved: no connection to the server."); }

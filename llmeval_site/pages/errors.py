@@ -56,7 +56,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if message.endswith(" matches the given query."):  # of `get_object_or_404`, in the words of the code
         message = "It does not exist, it was deleted, or your account may not see it."
     signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
-    return error_page(request, 404, "Not found", message if message and signed_in else "There is no page here.")
+    if not signed_in:
+        message = "There is no page at this address. Check it for mistakes."
+    elif not message:
+        message = "There is no page at this address. Check it for mistakes, or find the page by the menu or the search."
+    return error_page(request, 404, "Not found", message)
 
 
 @login_not_required

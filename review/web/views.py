@@ -102,15 +102,27 @@ def _htmx_status(request: HttpRequest, status: int) -> int:
 @require_safe
 @reviewer_only
 def next_pair(request: HttpRequest) -> HttpResponse:
-    """Redirect to the next pair, or show the empty queue. `?run=` limits the queue to one run."""
+    """Redirect to the next pair, or show the empty queue. `?run=` limits the queue to one run.
+
+    Raises Http404 if the run does not exist or the user may not see it.
+    """
     run = _run_filter(request)
     assignment = assignments.claim_next_pair(_user(request), run=run)
-    return _render_empty_queue(request, run) if assignment is None else redirect(_pair_url(assignment, run))
+    if assignment is not None:
+        return redirect(_pair_url(assignment, run))
+    if run is not None:
+        get_visible_run(request.user, run)  # raises Http404 with the reason
+    return _render_empty_queue(request, run)
 
 
 def _render_empty_queue(request: HttpRequest, run: int | None) -> HttpResponse:
     user = _user(request)
-    context = {"progress": review_progress(user, run=run), "run": run, "held": pairs_assigned_to_others(user, run=run)}
+    context = {
+        "progress": review_progress(user, run=run),
+        "run": run,
+        "run_has_pairs": run is not None and Pair.objects.filter(run=run).exists(),
+        "held": pairs_assigned_to_others(user, run=run),
+    }
     return render(request, "review/empty.html", context)
 
 

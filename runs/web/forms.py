@@ -222,6 +222,11 @@ class CompareForm(FilterForm):
         return gate
 
     @property
+    def named_runs(self) -> list[int]:
+        """Return the valid ones of the numbers of runs A and B; other fields of the form may be invalid."""
+        return [self.cleaned_data[name] for name in ("a", "b") if self.is_bound and self.cleaned_data.get(name)]
+
+    @property
     def more_runs(self) -> list[int]:
         """Return the numbers of the runs that are compared besides A and B."""
         return [int(number) for number in self.cleaned_data["also"].split(",") if number]

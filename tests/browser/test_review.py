@@ -239,6 +239,17 @@ def test_key_for_the_critique_continues_after_its_text(sign_in: SignIn) -> None:
     expect(page.get_by_label("Critique")).to_have_value("One. Two.")
 
 
+def test_error_page_in_answer_to_a_draft_is_reported_in_one_sentence(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.context.clear_cookies()  # also the cookie against forged requests: the server answers with a page and 403
+    page.get_by_label("Critique").fill("One.")
+    state = page.locator("#draft-state")
+    expect(state).to_contain_text("The draft was not saved: the server responded with an error (status 403).")
+    expect(state).not_to_contain_text("<html")
+
+
 def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())

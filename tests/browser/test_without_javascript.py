@@ -12,6 +12,7 @@ from hub.services import import_bundle
 from runs.models import Run
 from runs.services import register_demo_models
 from tests.browser.conftest import Visit, execute_queue
+from tests.browser.looks.full_site import FullSite
 from tests.review.pages import waiting_pairs
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -64,3 +65,11 @@ def test_models_are_run_read_compared_and_reviewed_without_javascript(visit: Vis
     with page.expect_download() as download:
         page.get_by_role("button", name="Download .zip").click()
     assert download.value.suggested_filename.endswith(".zip")
+
+
+def test_buttons_that_need_javascript_are_hidden_without_it(visit: Visit, site: FullSite) -> None:
+    for path in (f"/responses/{site.response.pk}/", f"/runs/{site.run.pk}/"):
+        page = visit(path, site.user, script=False)
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        for name in ("Copy", "Keyboard shortcuts", "Switch between light and dark"):
+            expect(page.get_by_role("button", name=name).locator("visible=true")).to_have_count(0)

@@ -66,3 +66,18 @@ def test_users_who_have_reviewed_are_not_deleted_but_to_be_deactivated(admin_cli
     assert "Reviews of ann" in page and "Deactivate the account" in page and "permission" not in page
     assert User.objects.filter(username__in=names).count() == len(names)
     assert Assignment.objects.exists() and ApiToken.objects.exists()
+
+
+def test_assignments_are_searched_by_reviewer_pair_case_and_skip_reason(client: Client) -> None:
+    client.force_login(member("Curator", name="cat", staff=True))
+    first, second = waiting_pairs(2)
+    rows = [
+        Assignment.objects.create(
+            pair=pair, reviewer=member(name=name), slot=0, swapped=False, state="skipped", skip_reason=reason
+        )
+        for pair, name, reason in ((first, "ann", "Too long."), (second, "bob", "Not clear."))
+    ]
+    for text in ("ann", str(first.pk), first.case.external_id, "too long"):
+        page = client.get("/admin/review/assignment/", {"q": text}).text
+        assert f"/assignment/{rows[0].pk}/change/" in page, text
+        assert f"/assignment/{rows[1].pk}/change/" not in page, text

@@ -18,7 +18,7 @@ from runs.results.statistics.resampling import PairedRatio
 
 COLUMNS = (
     *("Environment", "A", "B", "Cases", "Accuracy A", "Accuracy B", "A - B, points", "95 %", "p", "p (Holm)"),
-    *("Detectable", "Cost A / B", "Latency A / B", "Better A", "Better B"),
+    *("Detectable, points", "Cost A / B", "Latency A / B", "Better A", "Better B"),
 )
 METHOD = (
     "Both sides answered the same cases, with the same input and scoring. Differences are A - B in percentage points; "

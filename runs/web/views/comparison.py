@@ -38,10 +38,11 @@ def compare(request: HttpRequest) -> HttpResponse:
     recent = list(visible_runs(request.user)[:50])
     context: dict[str, object] = {"recent": recent, "may_add": request.user.has_perm("runs.add_run")}
     if not (form.is_bound and form.is_valid()):
-        chosen = {str(run.pk): run for run in recent}
+        named = {str(run.pk): run for run in visible_runs(request.user).filter(pk__in=form.named_runs)}
+        recent += [run for run in named.values() if run not in recent]
         latest = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
-        a = chosen.get(form.chosen["a"], latest)
-        b = chosen.get(form.chosen["b"]) or (queries.find_comparable_run(request.user, a) if a else None)
+        a = named.get(form.chosen["a"], latest)
+        b = named.get(form.chosen["b"]) or (queries.find_comparable_run(request.user, a) if a else None)
         context |= {"a": a, "b": b, "form": form if form.is_bound else None, "given": form.chosen}
         if form.is_bound:
             context |= {f"labels_{side}": queries.list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}

@@ -145,7 +145,7 @@ class FullSite:
             "/compare/",
             f"/compare/?a={self.run.pk}&b={self.run.pk}&gate=accuracy+%3E%3D+-0.01&margin=2",
             f"/compare/?a={self.run.pk}&b={self.broken.pk}",
-            "/review/?run=0",
+            f"/review/?run={self.broken.pk}",
             f"/review/responses/{self.response.pk}/",
             "/preferences/?source=execution",
             f"/preferences/{self.preference.suggestion_id}/",

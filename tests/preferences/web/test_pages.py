@@ -164,3 +164,9 @@ def test_nearly_all_is_not_shown_as_all(visitor: Client, monkeypatch: pytest.Mon
     page = unescape(visitor.get(reverse("preferences:agreement")).content.decode())
     assert '<td class="num" data-label="value">> 0.99</td>' in page
     assert "confidence 0.90: 99.5 % correct of 200" in page
+
+
+@pytest.mark.parametrize("path", ["/preferences/", "/agreement/", "/ranking/"])
+def test_link_to_the_current_page_is_marked(visitor: Client, path: str) -> None:
+    page = visitor.get(path).content.decode()
+    assert page.count(f'<a href="{path}" aria-current="page">') == 1

@@ -7,11 +7,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hub.models import Environment
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote, text_hash
 from review.models import Assignment
 from review.queue import assignments
+from tests.factories import stored_run, stored_version
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -242,6 +244,23 @@ def test_undo_after_the_last_pair_keeps_the_run_that_limits_the_queue(ann: Clien
     ann.post(f"/review/{pair.pk}/take/")
     empty = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a", "run": str(pair.run_id)}, follow=True)
     assert f'name="run" value="{pair.run_id}"' in empty.content.decode()
+
+
+def test_empty_queue_of_a_run_says_why_it_is_empty(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, overlap=0)
+    page = ann.get(f"/review/?run={pair.run_id}").content.decode()
+    assert f"No pairs of run {pair.run_id} are waiting for you." in page
+    stored = stored_version()
+    Environment.objects.filter(pk=stored.environment_id).update(visibility="published")
+    without = stored_run(stored)
+    page = ann.get(f"/review/?run={without.pk}").content.decode()
+    assert f"Run {without.pk} has no pairs." in page
+
+
+def test_queue_of_an_unknown_run_is_not_found(ann: Client) -> None:
+    answer = ann.get("/review/?run=77")
+    assert answer.status_code == 404
+    assert "There is no run 77" in answer.content.decode()
 
 
 def test_issues_of_the_suggestion_cannot_be_changed_after_the_decision(ann: Client) -> None:

@@ -445,6 +445,17 @@ def test_run_without_comparable_run_shows_note(client: Client, user: User) -> No
         assert f"Run {run.pk} cannot be compared yet" in page(client, url)
 
 
+def test_comparison_with_an_invalid_gate_keeps_the_chosen_runs(client: Client, run: Run) -> None:
+    for _ in range(51):  # more than the menus list
+        stored_run(run.environments.get().version, status=Run.Status.FAILED)
+    stored_run(public_version("desk"), ["gamma"])
+    answer = client.get(f"/compare/?a={run.pk}&b={run.pk}&gate=nonsense")
+    text = answer.content.decode()
+    assert answer.status_code == 400
+    assert text.count(f'<option value="{run.pk}" selected>') == 2
+    assert "cannot be compared yet" not in text
+
+
 def test_model_list_shows_registered_and_used_models(client: Client, run: Run) -> None:
     ModelEndpoint.objects.create(
         name="alpha", model="gpt-5-mini", base_url="http://secret.internal/v1", api_key_env="K"

@@ -164,6 +164,7 @@ def test_error_pages_explain_the_error(client: Client, user: User) -> None:
     missing = client.get("/hub/nothing/")
     assert missing.status_code == 404
     assert "There is no environment" in missing.content.decode()
+    assert "find the page by the menu or the search" in client.get("/no/such/page/").content.decode()
     for path in ("/account/webhooks/1/", "/responses/1/"):
         gone = client.get(path)
         assert gone.status_code == 404
