@@ -302,8 +302,8 @@ def test_prune_removes_old_files_of_writes_that_were_rolled_back(run: Run, capsy
     def removed(*options: str) -> dict[str, Any]:
         capsys.readouterr()
         call_command("prune", "--files", *options, "--json")
-        (row,) = json.loads(capsys.readouterr().out)["removed"]
-        return dict(row)
+        files, _archives = json.loads(capsys.readouterr().out)["removed"]
+        return dict(files)
 
     size = storages["archives"].size(unused)
     expected = {"kind": "unused files", "count": 1, "characters": size, "kept": ""}
