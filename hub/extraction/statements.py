@@ -166,11 +166,23 @@ def _decisive(text: str) -> Statement | None:
     stated = [s for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)]
     if not stated:
         return None
-    found, source = stated[0], answer_text(text)
+    found, source = _without_remark(stated[0]), answer_text(text)
     before = next((s for s in stated if _OR.fullmatch(source, s.end, found.start)), None)
     if before is None or strip_markup(before.text) == strip_markup(found.text):
         return found
     return Statement(found.mark, before.start, found.end, f"{before.text} or {found.text}")
+
+
+# "Answer: **Paris**. It is in France.": the emphasis, which began before the statement, ends with the answer.
+_EMPHASIZED = re.compile(r"([^*\n]+)\*\*[.!]\s+(?=\S)")
+
+
+def _without_remark(statement: Statement) -> Statement:
+    """Return *statement* without the sentences that follow its text in bold."""
+    bold = _EMPHASIZED.match(statement.text)
+    if bold is None or statement.mark == Marker.FORMAT:
+        return statement
+    return Statement(statement.mark, statement.start, statement.start + bold.end(1), bold[1])
 
 
 _MARKS_BEFORE = re.compile(r"(?:(?<!#)#{1,6}[ \t]+)?[*_`#>]*$")  # also the sign of a comment: "Answer: # comment"

@@ -44,6 +44,8 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("\u200bXLIX", {}),
         ("naive", {"target": "na\u00adive"}),
         ("Answer: **Lund**, Sweden", {"target": "Lund, Sweden"}),
+        ("Answer: **Lund**. It is in Skåne.", {"target": "Lund"}),
+        ("**The final answer: Lund**. It is in Skåne.", {"target": "Lund"}),
         ("It is in **Skåne**.\n\n**Answer:** the city of **Lund**.", {"target": "the city of Lund"}),
         ("```text\nXLIX\n```", {}),
         ('```json\n{"answer": "XLIX"}\n```', {}),
