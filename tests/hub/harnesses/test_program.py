@@ -41,7 +41,7 @@ def ask(messages, **more):
 def image() -> Iterator[str]:
     yield containers.image()
     client = containers.daemon()
-    left = client.containers.list(filters={"label": f"{OWNER_LABEL}={owner()}"})
+    left = client.containers.list(filters={"label": f"{OWNER_LABEL}={owner()}"}, ignore_removed=True)
     client.close()
     assert left == [], "a box is left"
 

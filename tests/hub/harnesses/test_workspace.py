@@ -37,7 +37,7 @@ CHECK = b'test "$(cat "$WORKDIR/answer" 2>/dev/null)" = 42 || { echo "the answer
 def image() -> Iterator[str]:
     yield containers.image()
     client = containers.daemon()
-    left = client.containers.list(filters={"label": f"{OWNER_LABEL}={owner()}"})
+    left = client.containers.list(filters={"label": f"{OWNER_LABEL}={owner()}"}, ignore_removed=True)
     client.close()
     assert left == [], "a box is left"
 
@@ -507,11 +507,13 @@ async def test_box_uses_its_service_which_ends_with_the_episode(image: str) -> N
     playing = play(image, services=[CACHE], setup="setup.sh", files={"setup.sh": setup})
     await playing.reset()
     group = {"label": f"{GROUP_LABEL}={playing.state['harness']['world']['box']['generation']}"}
-    assert len(client.containers.list(filters=group)) == 1
+    assert len(client.containers.list(filters=group, ignore_removed=True)) == 1
     await playing.step(calls(("bash", {"command": ASK})))
     assert (await playing.step(DONE)).reward == 1.0
     await playing.close()
-    assert client.containers.list(all=True, filters=group) + client.networks.list(filters=group) == []
+    assert (
+        client.containers.list(all=True, filters=group, ignore_removed=True) + client.networks.list(filters=group) == []
+    )
     client.close()
 
 

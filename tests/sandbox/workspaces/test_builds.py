@@ -116,7 +116,7 @@ def test_build_beyond_its_time_is_ended(engine: DockerWorkspaces) -> None:
     client = containers.daemon()
     deadline = threading.Event()
     for _ in range(40):
-        left = [item for item in client.containers.list() if "sleep 3456" in str(item.attrs["Args"])]
+        left = [item for item in client.containers.list(ignore_removed=True) if "sleep 3456" in str(item.attrs["Args"])]
         if not left:
             break
         deadline.wait(0.5)
