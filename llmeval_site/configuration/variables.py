@@ -4,10 +4,11 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+
+from hub.common.wording import find_similar
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +75,8 @@ class EnvironmentVariables:
             if not name.startswith(PREFIX) or name in known or name in other_names:
                 continue
             endings = sorted(other.removeprefix(PREFIX) for other in known if other.startswith(PREFIX))
-            similar = get_close_matches(name.removeprefix(PREFIX), endings, n=1)
-            advice = f" Did you mean {PREFIX}{similar[0]}?" if similar else ""
+            similar = find_similar(name.removeprefix(PREFIX), endings)
+            advice = f" Did you mean {PREFIX}{similar}?" if similar else ""
             logger.warning(".env:%d: %s is not a setting, so it has no effect.%s", number, name, advice)
 
     def text(self, name: str, default: str = "") -> str:
