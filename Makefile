@@ -5,10 +5,6 @@ BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
 ARGS ?=
 
-# Tests and commands start many processes. Where this variable is set, as in many images, each would compile all
-# modules anew: collecting the tests then takes four times as long.
-unexport PYTHONDONTWRITEBYTECODE
-
 .PHONY: help eval test test-all test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list

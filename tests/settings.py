@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import sys
 import tempfile
 
 # Each worker of pytest-xdist, and each test session running at the same time, has its own data folder.
@@ -9,8 +10,10 @@ _var = tempfile.TemporaryDirectory(prefix="llmeval-tests-")
 atexit.register(_var.cleanup)
 os.environ["LLMEVAL_VAR"] = _var.name
 os.environ["LLMEVAL_WORKSPACES_PREPARED"] = "0"  # tests count boxes
-# Tests start dozens of processes. Each would compile the same modules again, a fifth of the time of its start.
+# Tests start dozens of processes. Each would compile the same modules again, a fifth of the time of its start. So would
+# this process and each worker of pytest: collecting the tests would take four times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEVAL_API_KEY_VARIABLES"):
     os.environ.pop(_name, None)
 
