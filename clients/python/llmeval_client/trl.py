@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast
 
-from datasets import Dataset
+from datasets import Dataset, Features, Json, List, Value
 
 from llmeval_client.state import assistant
 from llmeval_client.synchronous import Client, Episode
@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 Rewards = list[float | None]
 _BATCH = 256  # conversations per request
 _RESERVED = {"reset", "get_reward"}
+# Messages are stored as JSON. A column of structs would give each message the keys of all others, and could not be
+# concatenated with one that has other keys.
+_FEATURES = {"prompt": List(Json()), "environment": Value("string"), "case": Value("string"), "split": Value("string")}
 _TYPES: dict[str, object] = {
     "string": str,
     "integer": int,
@@ -34,23 +37,64 @@ _TYPES: dict[str, object] = {
 def create_dataset(client: Client, environment: str, **which: object) -> Dataset:
     """Return the cases of *environment* with the columns prompt, environment, case and split.
 
-    *prompt* has the opening messages. *which*: split, seed and roles, as in `Client.cases`. Datasets of several
-    environments can be concatenated.
+    *prompt* has the opening messages with all their fields. Arguments of tool calls are objects. Contents are text; if
+    a message of any case has parts other than text, such as images, all contents are lists of parts. *which*: split,
+    seed and roles, as in `Client.cases`. Datasets of several environments can be concatenated.
     """
     cases = client.cases(environment, **which)
-    return Dataset.from_list(
-        [
-            {
-                "prompt": [
-                    {"role": message["role"], "content": message.get("content") or ""} for message in case.messages
-                ],
-                "environment": environment,
-                "case": case.id,
-                "split": case.split,
-            }
-            for case in cases
-        ]
+    as_parts = any(_has_other_parts(message) for case in cases for message in case.messages)
+    to_content = _parts if as_parts else content_text
+    prompts = [
+        [{**template_message(message), "content": to_content(message.get("content"))} for message in case.messages]
+        for case in cases
+    ]
+    return Dataset.from_dict(
+        {
+            "prompt": prompts,
+            "environment": [environment] * len(cases),
+            "case": [case.id for case in cases],
+            "split": [case.split for case in cases],
+        },
+        features=Features(_FEATURES),
     )
+
+
+def template_message(message: Message) -> Message:
+    """Return *message* as chat templates expect it: with a content, and arguments of tool calls as objects."""
+    calls = cast("Sequence[Mapping[str, Mapping[str, object]]]", message.get("tool_calls") or [])
+    rendered: Message = {**message, "content": message.get("content") or ""}
+    if calls:
+        rendered["tool_calls"] = [
+            {**call, "function": {**call["function"], "arguments": _arguments(call["function"].get("arguments"))}}
+            for call in calls
+        ]
+    return rendered
+
+
+def _arguments(given: object) -> object:
+    if not isinstance(given, str):
+        return given or {}
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
+
+
+def content_text(content: object) -> str:
+    """Return the text of a content, which may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in _parts(content) if part.get("type") == "text")
+
+
+def _parts(content: object) -> Sequence[Mapping[str, object]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return cast("Sequence[Mapping[str, object]]", content or [])
+
+
+def _has_other_parts(message: Message) -> bool:
+    return any(part.get("type") != "text" for part in _parts(message.get("content")))
 
 
 def create_reward_function(client: Client, **which: object) -> Callable[..., Rewards]:
@@ -92,12 +136,12 @@ def wire_messages(completion: str | Sequence[Message]) -> list[Message]:
 def _wire_message(message: Message, number: int) -> Message:
     """Return *message* with ids of its calls, and their arguments as JSON text."""
     calls = cast("Sequence[Mapping[str, Mapping[str, object]]]", message.get("tool_calls") or [])
-    content = message.get("content")
+    content = content_text(message.get("content"))
     if not calls:
-        return {"role": message.get("role", "assistant"), "content": content if isinstance(content, str) else ""}
+        return {"role": message.get("role", "assistant"), "content": content}
     return {
         "role": "assistant",
-        "content": content if isinstance(content, str) else "",
+        "content": content,
         "tool_calls": [
             {"id": call.get("id") or f"call_{number}_{index}", "type": "function", "function": _wire_function(call)}
             for index, call in enumerate(calls)
@@ -153,7 +197,9 @@ class ToolEnvironment:
         given = {key: value for key, value in arguments.items() if value is not None}
         call = {"type": "function", "function": {"name": name, "arguments": given}}
         result = episode.step(_wire_message({"role": "assistant", "tool_calls": [call]}, episode.turn))
-        return "\n".join(str(message.get("content") or "") for message in result.messages if message["role"] == "tool")
+        return "\n".join(
+            content_text(message.get("content")) for message in result.messages if message["role"] == "tool"
+        )
 
     def _open(self) -> Episode:
         if self._episode is None:
@@ -189,7 +235,7 @@ def environment_reward(
     for completion, environment in zip(completions, environments, strict=True):
         last = completion[-1]
         final = last.get("content") if last.get("role") == "assistant" and not last.get("tool_calls") else ""
-        result = environment._finish(final if isinstance(final, str) else "")
+        result = environment._finish(content_text(final))
         rewards.append(None if result.status == "unscored" else result.reward)
     return rewards
 

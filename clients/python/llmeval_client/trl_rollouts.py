@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -14,7 +14,7 @@ from trl.chat_template_utils import add_response_schema, parse_response
 from trl.models import unwrap_model_for_generation
 
 from llmeval_client.synchronous import Client, Episode
-from llmeval_client.trl import Rewards, wire_messages
+from llmeval_client.trl import Rewards, template_message, wire_messages
 from llmeval_client.types import Message, Tool
 
 TokenIds = list[int]
@@ -155,7 +155,7 @@ def generate_with_model(
 
 
 def _prompt_key(prompt: Sequence[Message]) -> str:
-    return json.dumps([[message["role"], message["content"]] for message in prompt])
+    return json.dumps([[message["role"], message["content"], message.get("tool_calls")] for message in prompt])
 
 
 def _tokenizer(trainer: GRPOTrainer) -> PreTrainedTokenizerBase:
@@ -170,7 +170,7 @@ def _parses_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
 def _render(trainer: GRPOTrainer, messages: Sequence[Message], tools: Sequence[Tool], *, reply: bool) -> TokenIds:
     """Return the token ids of *messages*, followed by the start of a reply if *reply*."""
     ids = _tokenizer(trainer).apply_chat_template(
-        [_template_message(message) for message in messages],
+        [template_message(message) for message in messages],
         tools=list(tools) or None,
         add_generation_prompt=reply,
         tokenize=True,
@@ -178,27 +178,6 @@ def _render(trainer: GRPOTrainer, messages: Sequence[Message], tools: Sequence[T
         **trainer.chat_template_kwargs,
     )
     return cast(TokenIds, ids)
-
-
-def _template_message(message: Message) -> Message:
-    """Return *message* as chat templates expect it: with text as content, and arguments as objects."""
-    calls = cast("Sequence[Mapping[str, Mapping[str, object]]]", message.get("tool_calls") or [])
-    rendered: Message = {**message, "content": message.get("content") or ""}
-    if calls:
-        rendered["tool_calls"] = [
-            {**call, "function": {**call["function"], "arguments": _arguments(call["function"].get("arguments"))}}
-            for call in calls
-        ]
-    return rendered
-
-
-def _arguments(given: object) -> object:
-    if not isinstance(given, str):
-        return given or {}
-    try:
-        return json.loads(given)
-    except ValueError:
-        return given
 
 
 def _parse(trainer: GRPOTrainer, ids: TokenIds, prefix: TokenIds, tools: Sequence[Tool]) -> Message:
