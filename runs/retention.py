@@ -3,7 +3,8 @@
 `llmeval_site/retention.py` adds entries of the audit log, and selects by the settings.
 
 Everything is removed in batches, each in a transaction of its own, so an interrupted removal can be repeated. A run
-that has not ended, or that another app needs, is never removed.
+that has not ended, or that another app needs, is never removed. Removals raise ContentUnavailable if the storage of
+files does not respond; rows whose files are in it are then kept.
 """
 
 from collections.abc import Callable
@@ -27,8 +28,7 @@ from hub.models import GateRequest
 from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, EpisodeSession, ModelCall, Response, Run, Score
 from runs.rescoring import remove_recordings
 from runs.rollouts.expiry import expired_rollouts
-from runs.rollouts.snapshots import unneeded_snapshots
-from sandbox.workspaces.snapshots import remove_snapshots
+from runs.rollouts.snapshots import remove_snapshot_folders, unneeded_snapshots
 
 BATCH = 500
 _RESPONSE_TEXTS = ("messages", "text", "reason")
@@ -149,14 +149,9 @@ def episode_checkpoints() -> Removal:
 
 
 def workspace_snapshots() -> Removal:
-    """Return the removal of the snapshots of workspaces that no episode needs any more."""
+    """Return the removal of the snapshots of workspaces that no episode needs any more. Raises ContentUnavailable."""
     folders = unneeded_snapshots()
-    return Removal("snapshots", len(folders), 0, partial(_remove_snapshots, folders))
-
-
-def _remove_snapshots(folders: list[str]) -> None:
-    for folder in folders:
-        remove_snapshots(folder)
+    return Removal("snapshots", len(folders), 0, partial(remove_snapshot_folders, folders))
 
 
 def unused_files() -> Removal:
@@ -200,7 +195,7 @@ def _remove(rows: QuerySet[Row]) -> None:
 
 def _delete(rows: QuerySet[Row], *dependent: QuerySet[models.Model]) -> int:
     """Delete *rows* with *dependent* ones and, once that is committed, their files. Return the number of all."""
-    with transaction.atomic(), unused_files_deleted(rows, *dependent):
+    with transaction.atomic(), unused_files_deleted(rows, *dependent, must_respond=True):
         return rows.only("pk").delete()[0]  # without reading large values
 
 

@@ -178,10 +178,10 @@ def _read(reference: dict[str, str]) -> bytes:
     return content
 
 
-def content_unavailable(error: Exception, what: str) -> ContentUnavailable:
-    """Return the error to raise after *error* of the storage of archives. *what* could not be done."""
+def content_unavailable(error: Exception, what: str, variable: str = "LLMEVAL_ARCHIVES") -> ContentUnavailable:
+    """Return the error to raise after *error* of the storage that *variable* names. *what* could not be done."""
     kind = ContentUnreachable if is_temporary(error) else ContentUnavailable
-    return kind(f"{what}: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES and its storage.")
+    return kind(f"{what}: {type(error).__name__}: {error}. Check {variable} and its storage.")
 
 
 def _as_text(column: str) -> Cast:
@@ -231,13 +231,27 @@ def _name(reference: str) -> str:
 
 
 @contextmanager
-def unused_files_deleted(*rows: models.QuerySet[models.Model]) -> Iterator[None]:
-    """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it."""
+def unused_files_deleted(*rows: models.QuerySet[models.Model], must_respond: bool = False) -> Iterator[None]:
+    """Delete, once the block is committed, the files that *rows* referred to before it and do not refer to after it.
+
+    must_respond  raise ContentUnavailable if the storage does not respond: before the block, so that no row is deleted
+                  whose files would be left, or while the files are deleted. Otherwise this is logged.
+    """
     before = [file_names(part) for part in rows]
+    names = [name for part in before for name in part]
+    if must_respond and names:
+        _check_storage(names[0])
     yield
-    for names, part in zip(before, rows, strict=True):
-        if names:
-            transaction.on_commit(partial(_delete_unused, names, part))
+    for earlier, part in zip(before, rows, strict=True):
+        if earlier:
+            transaction.on_commit(partial(_delete_unused, earlier, part, must_respond=must_respond))
+
+
+def _check_storage(name: str) -> None:
+    try:
+        storages["archives"].exists(name)
+    except Exception as error:
+        raise content_unavailable(error, f"The file {name} cannot be deleted") from error
 
 
 def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: Mapping[str, object]) -> bool:
@@ -261,15 +275,25 @@ def update_row(row: models.Model, rows: models.QuerySet[models.Model], changes: 
     return updated
 
 
-def _delete_unused(names: Iterable[str], rows: models.QuerySet[models.Model]) -> None:
+def _delete_unused(names: Iterable[str], rows: models.QuerySet[models.Model], *, must_respond: bool = False) -> None:
     used = set(file_names(rows.all()))
-    delete_files(name for name in names if name not in used)
+    try:
+        delete_files(name for name in names if name not in used)
+    except ContentUnreachable as error:
+        if must_respond:
+            raise
+        logger.warning("files that are no longer needed are left: %s", error)
 
 
 def delete_files(names: Iterable[str]) -> None:
-    """Delete files of large values. A file that cannot be deleted is logged and left."""
+    """Delete files of large values. A file that cannot be deleted is logged and left.
+
+    Raises ContentUnreachable at the first file if the storage does not respond, and leaves all later ones.
+    """
     for name in names:
         try:
             storages["archives"].delete(name)
         except Exception as error:
+            if is_temporary(error):
+                raise content_unavailable(error, f"The file {name} cannot be deleted") from error
             logger.warning("the file %s is no longer needed and cannot be deleted: %s", name, error)

@@ -1,10 +1,12 @@
 """Snapshots of the boxes of episodes over REST, and the removal of all snapshots that no episode needs any more."""
 
 import logging
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.utils import timezone
 
+from hub.common.fields import content_unavailable
 from runs.execution.checkpoints import RESPONSES, response_folder
 from runs.models import EpisodeCheckpoint, EpisodeSession
 from sandbox.workspaces.snapshots import list_snapshot_folders, remove_snapshots
@@ -12,6 +14,7 @@ from sandbox.workspaces.snapshots import list_snapshot_folders, remove_snapshots
 logger = logging.getLogger(__name__)
 
 _ROLLOUTS = "rollouts"
+_VARIABLE = "LLMEVAL_SNAPSHOTS"  # names the storage
 
 
 def rollout_folder(session_id: UUID) -> str:
@@ -32,13 +35,16 @@ def remove_rollout_snapshots(session: EpisodeSession) -> None:
 
 
 def unneeded_snapshots() -> list[str]:
-    """Return the folders of episodes, also those of runs, that have ended, expired or were deleted."""
-    found = list(list_snapshot_folders(RESPONSES))
+    """Return the folders of episodes, also those of runs, that have ended, expired or were deleted.
+
+    Raises ContentUnavailable.
+    """
+    found = _list_folders(RESPONSES)
     if found:
         keys = EpisodeCheckpoint.objects.values_list("run_model_id", "case_id", "attempt")
         needed = {response_folder(*key) for key in keys}
         found = [folder for folder in found if folder not in needed]
-    rollouts = list(list_snapshot_folders(_ROLLOUTS))
+    rollouts = _list_folders(_ROLLOUTS)
     if rollouts:
         open_sessions = EpisodeSession.objects.filter(done=False, expires_at__gt=timezone.now())
         needed = {rollout_folder(pk) for pk in open_sessions.values_list("pk", flat=True)}
@@ -46,9 +52,27 @@ def unneeded_snapshots() -> list[str]:
     return found
 
 
-def remove_unneeded_snapshots() -> int:
-    """Remove the snapshots that no episode needs any more, and return the number of episodes."""
-    folders = unneeded_snapshots()
+def _list_folders(kind: str) -> list[str]:
+    try:
+        return list(list_snapshot_folders(kind))
+    except Exception as error:
+        raise content_unavailable(error, "Snapshots of workspaces cannot be listed", _VARIABLE) from error
+
+
+def remove_snapshot_folders(folders: Iterable[str]) -> None:
+    """Remove the snapshots in *folders*. Stops at the first error of the storage, and raises ContentUnavailable."""
     for folder in folders:
-        remove_snapshots(folder)
+        try:
+            remove_snapshots(folder)
+        except Exception as error:
+            raise content_unavailable(error, f"The snapshots in {folder} cannot be removed", _VARIABLE) from error
+
+
+def remove_unneeded_snapshots() -> int:
+    """Remove the snapshots that no episode needs any more, and return the number of episodes.
+
+    Raises ContentUnavailable.
+    """
+    folders = unneeded_snapshots()
+    remove_snapshot_folders(folders)
     return len(folders)

@@ -22,7 +22,15 @@ from django.db import connection, models, transaction
 from django.test import Client
 from django.utils import timezone
 
-from hub.common.fields import ContentUnavailable, LargeField, delete_files, digest_of, file_names, length_of
+from hub.common.fields import (
+    ContentUnavailable,
+    LargeField,
+    delete_files,
+    digest_of,
+    file_names,
+    length_of,
+    unused_files_deleted,
+)
 from hub.models import Case
 from llmeval_site.tasks import remove_unused_files
 from runs.execution import storage as writing
@@ -247,6 +255,73 @@ def test_prune_removes_the_files_of_cached_calls(
     removed = pruned(capsys, django_capture_on_commit_callbacks, "--calls", "--max-size", "8kB")
     assert removed["count"] == 1
     assert not exists(old) and exists(new)
+
+
+class StoppedStorage:
+    """Storage of archives that stopped: each method in *methods* raises ConnectionError, and is counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *methods: str) -> None:
+        self.calls: list[str] = []
+        for method in methods:
+            monkeypatch.setattr(storages["archives"], method, self._fail)
+
+    def _fail(self, name: str) -> None:
+        self.calls.append(name)
+        raise ConnectionError("no route to host")
+
+
+@pytest.fixture
+def old_calls() -> list[str]:
+    """Return the names of the files of five cached calls that are three days old."""
+    for key in "abcde":
+        ModelCall.objects.create(key=key * 64, purpose="answer", model="m", message=LARGE[1], finish_reason="stop")
+    ModelCall.objects.update(created_at=timezone.now() - timedelta(days=3))
+    return file_names(ModelCall.objects.all())
+
+
+def prune_calls(capsys: pytest.CaptureFixture[str]) -> str:
+    """Prune the calls, and return the message on stderr of the error."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        call_command("prune", "--calls", "--older-than", "1d")
+    assert ended.value.code == 3
+    return capsys.readouterr().err
+
+
+def test_prune_keeps_rows_whose_files_cannot_be_deleted_because_the_storage_stopped(
+    old_calls: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = StoppedStorage(monkeypatch, "exists", "delete")
+    assert "ConnectionError: no route to host. Check LLMEVAL_ARCHIVES" in prune_calls(capsys)
+    assert stopped.calls == old_calls[:1]
+    assert ModelCall.objects.count() == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_prune_ends_at_the_first_file_if_the_storage_stops_meanwhile(
+    old_calls: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.retention.BATCH", 2)
+    stopped = StoppedStorage(monkeypatch, "delete")
+    assert f"The file {old_calls[0]} cannot be deleted: ConnectionError" in prune_calls(capsys)
+    assert stopped.calls == old_calls[:1]
+    assert ModelCall.objects.count() == 3  # only those of the first batch were removed; `--files` finds their files
+
+
+def test_files_of_a_deleted_row_are_left_if_the_storage_stopped(
+    old_calls: list[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callbacks,
+) -> None:
+    stopped = StoppedStorage(monkeypatch, "exists", "delete")
+    with django_capture_on_commit_callbacks(execute=True), unused_files_deleted(ModelCall.objects.all()):
+        ModelCall.objects.all().delete()
+    assert len(stopped.calls) == 1
+    assert caplog.messages == [
+        f"files that are no longer needed are left: The file {old_calls[0]} cannot be deleted: "
+        "ConnectionError: no route to host. Check LLMEVAL_ARCHIVES and its storage."
+    ]
 
 
 def test_file_of_a_replaced_response_is_deleted_unless_it_is_used_again(

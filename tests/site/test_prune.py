@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -17,6 +19,7 @@ from preferences.models import Preference
 from runs import retention
 from runs.models import ModelCall, Response, Run
 from runs.retention import Removal
+from runs.rollouts.snapshots import remove_snapshot_folders
 from runs.services import delete_run, restore_run
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
@@ -201,3 +204,28 @@ def test_failed_step_of_closing_workspaces_does_not_prevent_later_ones(monkeypat
     with pytest.raises(OSError, match="cannot be reached"):
         tasks.close_workspaces()
     assert done == ["snapshots", "boxes"]
+
+
+@pytest.mark.parametrize("method", ["listdir", "delete"])
+def test_storage_of_snapshots_that_stopped_is_reported(
+    method: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def fail(name: str) -> None:
+        calls.append(name)
+        raise ConnectionError("no route to host")
+
+    folders = [f"rollouts/0c9b6a5e-6a52-4bb0-9d2e-{number:012}" for number in range(2)]
+    for folder in folders:
+        storages["snapshots"].save(f"{folder}/b", ContentFile(b"left"))
+    with monkeypatch.context() as patch:
+        patch.setattr(storages["snapshots"], method, fail)
+        with pytest.raises(SystemExit) as ended:
+            call_command("prune", "--rollouts")
+    remove_snapshot_folders(folders)
+    what = "Snapshots of workspaces cannot be listed" if method == "listdir" else "The snapshots in rollouts/0c9b6a5e-"
+    assert (ended.value.code, len(calls)) == (3, 1)
+    message = capsys.readouterr().err
+    assert message.startswith(what)
+    assert "ConnectionError: no route to host. Check LLMEVAL_SNAPSHOTS and its storage." in message
