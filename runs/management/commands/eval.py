@@ -176,7 +176,10 @@ class Command(base.Command):
         run = get_run(run_id)
         config = config_of(run)
         if is_run_complete(run, retry_too_long=options["retry_too_long"]):
-            self.stderr.write(f"Run {run.pk} is complete: no response is to be requested. No model was called.")
+            ignored = " --budget was ignored; the budget is unchanged." if options["budget"] is not None else ""
+            self.stderr.write(
+                f"Run {run.pk} is complete: no response is to be requested. No model was called.{ignored}"
+            )
             return run, config
         if owner:
             take_lease(run=run, owner=owner)

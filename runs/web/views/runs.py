@@ -207,7 +207,8 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     is_valid = form.is_valid()
     retry_too_long = form.cleaned_data["retry_too_long"]
     if is_run_complete(found, retry_too_long=retry_too_long):
-        messages.info(request, "The run is complete: no response is to be requested.")
+        unchanged = " Its budget is unchanged." if request.POST.get("budget_usd") else ""
+        messages.info(request, f"The run is complete: no response is to be requested.{unchanged}")
         return redirect("runs:run", pk=pk)
     try:
         if not is_valid:

@@ -66,6 +66,19 @@ def test_run_whose_last_response_spends_the_budget_is_completed(folder: Path) ->
     assert (run.status, run.message) == ("completed", "") and all_passed(run)
 
 
+def test_budget_of_a_complete_run_is_unchanged_and_this_is_said(client: Client, runner: User, folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits={"budget_usd": 1, "retries": 0}, concurrency=1))
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    said = run_command("eval", "--resume", run.pk, "--budget", "2")
+    assert f"Run {run.pk} is complete" in said and "--budget was ignored; the budget is unchanged." in said
+    assert "--budget" not in run_command("eval", "--resume", run.pk)
+    page = client.post(f"/runs/{run.pk}/resume/", {"budget_usd": "2"}, follow=True).content.decode()
+    assert "no response is to be requested. Its budget is unchanged." in page
+    stored = Run.objects.get()
+    assert (stored.config["limits"]["budget_usd"], stored.budget_changes) == (1, [])
+
+
 @pytest.mark.parametrize("budget", ["0.00001", "0", "-1", "nan", "inf"])
 def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> None:
     before = stopped.config
