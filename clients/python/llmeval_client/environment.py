@@ -26,7 +26,8 @@ class EpisodeEnvironment:
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode, of the case that *seed* draws unless one is given; *options* override the keys of it."""
         self.close()
-        self.episode = self._client.start(self._environment, **{**self._which, "seed": seed, **(options or {})})
+        seeded = {} if seed is None else {"seed": seed}
+        self.episode = self._client.start(self._environment, **{**self._which, **seeded, **(options or {})})
         observation = {"messages": list(self.episode.messages), "tools": list(self.episode.tools)}
         return observation, {"id": self.episode.id, "case": self.episode.case}
 

@@ -211,6 +211,16 @@ def test_environment_has_reset_and_step_of_gymnasium(client: Client) -> None:
     assert EpisodeSession.objects.count() == 1
 
 
+def test_reset_without_a_seed_keeps_the_seed_of_the_environment(client: Client) -> None:
+    drawn = {seed: client.start("capitals", seed=seed).case for seed in range(1, 9)}
+    default = client.start("capitals").case
+    seed = next(seed for seed, case in drawn.items() if case != default)
+    environment = EpisodeEnvironment(client, "capitals", seed=seed)
+    assert environment.reset()[1]["case"] == drawn[seed]
+    other = next(other for other, case in drawn.items() if case != drawn[seed])
+    assert environment.reset(seed=other)[1]["case"] == drawn[other]
+
+
 def test_asynchronous_client_plays_a_group_concurrently(live_server: Any, token: str) -> None:
     async def play() -> list[float]:
         async with AsyncClient(live_server.url, token) as client:
