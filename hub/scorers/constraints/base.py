@@ -4,6 +4,7 @@ import re
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
+import regex
 from pydantic import ConfigDict, Field
 
 from hub.common.documents.validation import StrictNumbers
@@ -43,9 +44,14 @@ def counted(noun: str, count: int, relation: Relation, bound: int) -> str:
     return "" if _HOLDS[relation](count, bound) else f"it has {count} {noun}, not {relation} {bound}"
 
 
+# Combining marks and joiners belong to a word: the vowel signs of Hindi, the points of Hebrew, é as two code points.
+# They do not begin one, because emoji have marks as well.
+_WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*")
+
+
 def words(text: str) -> list[str]:
-    """Return words as IFEval counts them: runs of letters, digits and underscores, so "don't" is two."""
-    return re.findall(r"\w+", text)
+    """Return words: runs of letters, digits and underscores, so "don't" is two."""
+    return _WORD.findall(text)
 
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
