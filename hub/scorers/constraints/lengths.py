@@ -43,6 +43,11 @@ class Paragraphs(Constraint):
         return counted("paragraphs", sum(1 for part in parts if part.strip()), "exactly", self.num_paragraphs)
 
 
+def _bare(word: str) -> str:
+    """Return *word* as it is compared, without apostrophes, hyphens and emphasis at its ends: _Hello_, 'Twas."""
+    return compared(word).strip("'-_")
+
+
 _FIRST_WORD = regex.compile(r"[\p{L}\p{N}_'’-][\p{L}\p{N}\p{M}_\u200c\u200d'’-]*")
 
 
@@ -66,8 +71,8 @@ class NthParagraph(Constraint):
         if len(parts) != self.num_paragraphs:
             return counted("paragraphs", len(parts), "exactly", self.num_paragraphs)
         first = _FIRST_WORD.search(parts[self.nth_paragraph - 1])
-        said = first[0].strip("'’-") if first else ""
-        if compared(said) == compared(self.first_word):
+        said = first[0] if first else ""
+        if _bare(said) == _bare(self.first_word):
             return ""
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 
