@@ -4,6 +4,7 @@ import re
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
+import regex
 from pydantic import ConfigDict, Field
 
 from hub.common.documents.validation import StrictNumbers
@@ -43,9 +44,14 @@ def counted(noun: str, count: int, relation: Relation, bound: int) -> str:
     return "" if _HOLDS[relation](count, bound) else f"it has {count} {noun}, not {relation} {bound}"
 
 
+# Combining marks and joiners belong to a word: the vowel signs of Hindi, the points of Hebrew, é as two code points.
+# They do not begin one, because emoji have marks as well.
+_WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*")
+
+
 def words(text: str) -> list[str]:
-    """Return words as IFEval counts them: runs of letters, digits and underscores, so "don't" is two."""
-    return re.findall(r"\w+", text)
+    """Return words: runs of letters, digits and underscores, so "don't" is two."""
+    return [str(word) for word in _WORD.findall(text)]
 
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
@@ -62,19 +68,24 @@ _ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m|et\sal)\.$")
 _BEFORE_NUMBER = re.compile(
     r"\b(?:Nos?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|et\sal)\.$"
 )
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*")
+_SOURCE = r"(?:[ \t]*\[\^?\d{1,3}\]|[¹²³⁰⁴-⁹])"  # of the sentence before it: "It grew.[1] Then", "It grew. [1]"
+_END = re.compile(
+    rf"(?<![.!?…])(?P<mark>[.!?…]++)(?P<closing>[\"'”’)\]*_]*+){_SOURCE}*(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*{_SOURCE}*"
+)
 
 
 def sentences(text: str) -> list[str]:
     """Return the sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a mark of another script.
 
-    Abbreviations, initials and the numbers of a list do not end a sentence.
+    Abbreviations, initials and the numbers of a list do not end a sentence. The numbers of sources belong to the
+    sentence before them.
     """
     found: list[str] = []
     start = 0
     for end in _END.finditer(text):
-        if end[0] == "." and _sentence_continues(
-            text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 20]
+        stop = end.end("mark")
+        if (end["mark"], end["closing"]) == (".", "") and _sentence_continues(
+            text[max(end.start() - 12, start) : stop], text[stop : stop + 20]
         ):
             continue
         if re.search(r"\w", text[start : end.end()]):

@@ -91,6 +91,11 @@ def words(text: str) -> list[str]:
     return [word for sentence in sentences(text) for word in _word_tokenizer().tokenize(sentence)]
 
 
+class IFEvalWords(lengths.Words):
+    def problem(self, text: str) -> str:
+        return counted("words", len(re.findall(r"\w+", text)), self.relation, self.num_words)
+
+
 class IFEvalSentences(lengths.Sentences):
     def problem(self, text: str) -> str:
         return counted("sentences", len(sentences(text)), self.relation, self.num_sentences)
@@ -204,6 +209,7 @@ def _other_than(language: str, text: str) -> str:
 AS_IN_IFEVAL: dict[str, type[Constraint]] = {
     kind.id: kind
     for kind in (
+        IFEvalWords,
         IFEvalSentences,
         IFEvalCapitalWords,
         IFEvalResponseLanguage,

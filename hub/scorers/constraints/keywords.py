@@ -4,6 +4,7 @@ import re
 import unicodedata
 from typing import Annotated
 
+import regex
 from pydantic import Field, field_validator
 
 from hub.extraction.normalization import UNSPACED
@@ -16,17 +17,20 @@ def compared(text: str) -> str:
     return normalized(text, ignore_case=True, ignore_punctuation=False)
 
 
-_LETTER = rf"[^\W_{UNSPACED}]"  # beside one of these, a word is only a part of another word
+# Beside one of these, a word is only a part of another word. For `regex`, combining marks are parts of words; variation
+# selectors are too, but they end emoji.
+_LETTER = rf"[^\W_\ufe00-\ufe0f{UNSPACED}]"
 
 
 def whole_word(word: str) -> str:
-    """Return a pattern for *word* as a whole word. At an end without a letter, as in C++, anything may follow.
+    """Return a pattern of `regex` for *word* as a whole word.
 
-    In scripts without spaces, words are found within longer runs of letters.
+    At an end without a letter, as in C++, anything may follow. In scripts without spaces, words are found within longer
+    runs of letters.
     """
-    before = rf"(?<!{_LETTER})(?<!{_LETTER}_)" if re.match(_LETTER, word) else ""
-    after = rf"(?!_?{_LETTER})" if re.search(rf"{_LETTER}\Z", word) else ""
-    return f"{before}{re.escape(word)}{after}"
+    before = rf"(?<!{_LETTER})(?<!{_LETTER}_)" if regex.match(_LETTER, word) else ""
+    after = rf"(?!_?{_LETTER})" if regex.search(rf"{_LETTER}\Z", word) else ""
+    return f"{before}{regex.escape(word)}{after}"
 
 
 def occurrences(word: str, text: str) -> int:
@@ -68,7 +72,7 @@ class ForbiddenWords(Constraint):
 
     def problem(self, text: str) -> str:
         text = compared(text)
-        found = [word for word in self.forbidden_words if re.search(whole_word(compared(word)), text)]
+        found = [word for word in self.forbidden_words if regex.search(whole_word(compared(word)), text)]
         return f"it contains {', '.join(found)}" if found else ""
 
 

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from typing import Annotated
 
+import regex
 from pydantic import Field, model_validator
 
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted, sentences, words
@@ -42,6 +43,14 @@ class Paragraphs(Constraint):
         return counted("paragraphs", sum(1 for part in parts if part.strip()), "exactly", self.num_paragraphs)
 
 
+def _bare(word: str) -> str:
+    """Return *word* as it is compared, without apostrophes, hyphens and emphasis at its ends: _Hello_, 'Twas."""
+    return compared(word).strip("'-_")
+
+
+_FIRST_WORD = regex.compile(r"[\p{L}\p{N}_'’-][\p{L}\p{N}\p{M}_\u200c\u200d'’-]*")
+
+
 class NthParagraph(Constraint):
     id = "length_constraints:nth_paragraph_first_word"
     summary = "The text has exactly this number of paragraphs, separated by blank lines; one begins with a given word."
@@ -61,9 +70,9 @@ class NthParagraph(Constraint):
         parts = [part.strip() for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]
         if len(parts) != self.num_paragraphs:
             return counted("paragraphs", len(parts), "exactly", self.num_paragraphs)
-        first = re.search(r"[\w'’-]+", parts[self.nth_paragraph - 1])
-        said = first[0].strip("'’-") if first else ""
-        if compared(said) == compared(self.first_word):
+        first = _FIRST_WORD.search(parts[self.nth_paragraph - 1])
+        said = first[0] if first else ""
+        if _bare(said) == _bare(self.first_word):
             return ""
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 

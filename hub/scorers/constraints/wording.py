@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import regex
 from pydantic import field_validator
 
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted
@@ -89,7 +90,7 @@ def _first_letter(text: str, wrong: Callable[[str], bool], kind: str) -> str:
 
 
 # An abbreviation such as U.S. is one word.
-_WORD = re.compile(r"(?:[^\W_]\.){2,}|[^\W_]+(?:[-'’][^\W_]+)*")
+_WORD = regex.compile(r"(?:[^\W_]\.){2,}|[^\W_]+(?:[-'’][^\W_]+)*")
 
 
 class CapitalWords(Constraint):
@@ -149,7 +150,7 @@ class StartChecker(Constraint):
     start_phrase: Text
 
     def problem(self, text: str) -> str:
-        if re.match(whole_word(compared(self.start_phrase)), compared(text).strip('"')):
+        if regex.match(whole_word(compared(self.start_phrase)), compared(text).strip('"')):
             return ""
         return f"it does not begin with {self.start_phrase!r}"
 

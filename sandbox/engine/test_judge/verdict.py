@@ -12,7 +12,7 @@ from ..proxies.errors import CandidateGone, Missing, Tampered, TooLarge
 from ..proxies.peer import Peer
 from ..proxies.proxy import Proxy, state_of
 from ..testing.pytest_marks import Unsupported
-from ..testing.recorder import LISTED, Recorder
+from ..testing.recorder import LISTED, BadTests, Recorder
 from ..testing.units import Unit, line_in_tests
 
 _MAX_SHOWN = 1000
@@ -119,6 +119,8 @@ class VerdictBuilder:
         except TooLarge as error:
             return self._failure("large", message=str(error))
         except BaseException as error:
+            if recorder.control is None and _ends_tests(error):
+                return self._failure_of_completed(unit, before)
             described = getattr(error, ORIGIN, None)
             line = line_in_tests(error)
             if described is not None:
@@ -128,11 +130,21 @@ class VerdictBuilder:
             # An error before anything of the candidate has reached the tests is their own mistake.
             kind = "test_error" if peer is None or peer.influenced else "bad_tests"
             return self._failure(kind, error=describe(error, "<tests>"), line=line)
+        return self._failure_of_completed(unit, before)
+
+    def _failure_of_completed(self, unit: Unit, before: int) -> TestFailure | None:
+        """Return the failure of a unit that raised nothing, or None. Raises BadTests.
+
+        before  number of asserts executed before the unit
+        """
+        recorder, peer = self._recorder, self._peer
         if peer is not None and peer.too_large is not None:  # the tests caught it
             return self._failure("large", message=str(peer.too_large))
         if peer is not None and peer.undecidable:  # an inconsistent object may pass contradictory conditions
             return self._failure("unsupported", message=peer.undecidable)
         if unit.must_assert and recorder.executed == before:
+            if peer is not None and not peer.influenced and not self._unsupported:
+                raise BadTests("The tests reach none of their asserts, whatever the code returns.")
             return self._failure("assertion", message="none of its asserts was reached")
         return None
 
@@ -157,6 +169,20 @@ class VerdictBuilder:
         if name == "Eq":
             failure["expected"] = shown(operands[1])
         return failure
+
+
+def _ends_tests(error: BaseException) -> bool:
+    """Return whether lines of the tests end them with exit code 0, by `sys.exit()` or `raise SystemExit`."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        isinstance(error, SystemExit)
+        and not hasattr(error, ORIGIN)
+        and (error.code is None or error.code == 0)
+        and trace is not None
+        and trace.tb_frame.f_code.co_filename == "<tests>"
+    )
 
 
 def _without_hook(condition: ast.expr) -> ast.expr:

@@ -77,6 +77,32 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ["Don’t go", "don't"],
         ["do not"],
     ),
+    (
+        "length_constraints:number_words",
+        {"num_words": 2, "relation": "exactly"},
+        ["हिन्दी भाषा", "e\u0301lan vital", "می‌خواهم بروم", "I ❤️ it", "ภาษา ก็ดี"],
+        ["हिन्दी"],
+    ),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 1, "nth_paragraph": 1, "first_word": "हिन्दी"},
+        ["हिन्दी भाषा", "❤️ हिन्दी"],
+        ["हिन भाषा", "हिन्दीवाला"],
+    ),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 1, "nth_paragraph": 1, "first_word": "'Twas"},
+        ["'Twas night", "_’Twas_ night", "__'Twas__ night"],
+        ["Was it?", "'Twas-like"],
+    ),
+    ("keywords:forbidden_words", {"forbidden_words": ["हिन", "no"]}, ["हिन्दी"], ["हिन भाषा", "❤️no"]),
+    ("keywords:forbidden_words", {"forbidden_words": ["हिन्दी"]}, ["हिन्दीवाला"], ["हिन्दी।"]),
+    (
+        "change_case:capital_word_frequency",
+        {"capital_frequency": 1, "capital_relation": "exactly"},
+        ["E\u0323\u0300KO\u0323\u0301 ni", "❤️ A"],
+        ["E\u0323\u0300KO\u0323\u0301 NI"],
+    ),
     ("length_constraints:number_lines", {"num_lines": 2}, ["a\n\nb\n"], ["a", "a\nb\nc"]),
     ("length_constraints:sentence_words", {"max_words": 3}, ["One two three. Four."], ["One. Two three four five."]),
     (
@@ -221,6 +247,12 @@ def test_all_25_kinds_of_ifeval_are_known() -> None:
         ("No. Never!", 2),
         ("Smith et al. found it.", 1),
         ("Smith et al. (2020) found it. So did Lee et al. It holds.", 3),
+        ("It grew.[1] Then it fell. [2]", 2),
+        ("It grew.¹ Then it fell.[1][^2]\nIt rose.", 3),
+        ("Smith et al. [1] found it. [2] So did Lee.", 2),
+        ("是的。[1]真的？[2]", 2),
+        ("It grew. [1](http://a.b) Then it fell.", 2),
+        ("Use arrays. [a] is one. So is b[0]. [1] Next", 4),
         ("No. 5 is best. See Fig. 3 and pp. 3-4, vol. 2.", 2),
         ("It began in Jan. 2020 and ended on Sept. 3.", 1),
         ("He said no. 12 people left. They met in Jan. They parted.", 4),
@@ -275,6 +307,15 @@ def capitals(text: str, count: int, **options: Any) -> bool:
 @pytest.mark.parametrize("checks", ["standard", "ifeval"])
 def test_abbreviation_with_full_stops_is_one_capital_word(checks: str) -> None:
     assert capitals("They came to the U.S. with a NASA-led team", 1, checks=checks)
+
+
+@pytest.mark.parametrize(("checks", "count"), [("standard", 1), ("ifeval", 3)])
+def test_ifeval_counts_words_without_combining_marks(checks: str, count: int) -> None:
+    arguments = {"num_words": count, "relation": "exactly"}
+    options = InstructionsOptions.model_validate(
+        {"ids": "length_constraints:number_words", "kwargs": arguments, "checks": checks}
+    )
+    assert not options.constraints()[0].problem("हिन्दी")
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,28 @@ def test_tests_without_executed_assert_do_not_pass(pool: Pool) -> None:
     assert outcome.status is Status.ASSERTION
 
 
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize("end", ["sys.exit()", "sys.exit(0)", "raise SystemExit"])
+def test_tests_may_end_with_exit_code_zero(pool: Pool, end: str, trust: str) -> None:
+    tests = f"import sys\ndef main():\n    assert f(1) == 1\n    {end}\nmain()\n"
+    passes(pool, "def f(x): return x", tests, None, trust=trust)
+    assert run(pool, "def f(x): return 2", tests, None, trust=trust).status is Status.ASSERTION
+    leaves = "import sys\ndef f(x):\n    if x: sys.exit(0)\n    return x"
+    tests = f"import sys\nassert f(0) == 0\nassert f(1) == 1\n{end}\n"
+    assert run(pool, leaves, tests, None, trust=trust).status in (Status.EXITED, Status.EXCEPTION)
+    before = f"import sys\nif f(1) != 1:\n    {end}\nassert f(1) == 1\n"
+    assert run(pool, "def f(x): return 2", before, None, trust=trust).status is Status.ASSERTION
+    fails = "import sys\nassert f(0) == 0\nif f(1) != 1:\n    sys.exit(1)\n"
+    assert run(pool, "def f(x): return 0", fails, None, trust=trust).status is Status.EXCEPTION
+
+
+def test_tests_that_do_not_reach_asserts_with_any_code_are_bad_tests(pool: Pool) -> None:
+    tests = 'def main():\n    assert f(1) == 1\n\nif __name__ == "__main__":\n    main()\n'
+    outcome = run(pool, "def f(x): return x", tests, None)
+    assert (outcome.status, outcome.conclusive) == (Status.BAD_TESTS, False)
+    assert outcome.message == "The tests reach none of their asserts, whatever the code returns."
+
+
 def test_name_missing_in_code_is_a_failure_of_the_code(pool: Pool) -> None:
     outcome = run(pool, "def g(x): return x", ["assert h(g(1)) == 1"], None)
     assert (outcome.status, outcome.message) == (Status.MISSING_ENTRY_POINT, "The code defines no h.")
