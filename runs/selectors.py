@@ -102,13 +102,21 @@ def find_model_of_another_team(run: Run) -> ModelEndpoint | None:
 
     Models and runs can be moved after the run was created.
     """
+    endpoints = _registered(list(run.models.all()))
+    return next((each for each in endpoints if each.team is not None and each.team_id != run.team_id), None)
+
+
+def find_disabled_model(models: Iterable[RunModel]) -> ModelEndpoint | None:
+    """Return a registered model among *models* that was disabled; None if all are in use."""
+    return next((endpoint for endpoint in _registered(models) if not endpoint.enabled), None)
+
+
+def _registered(models: Iterable[RunModel]) -> list[ModelEndpoint]:
+    """Return the registered models among *models*, by name."""
     # With the provider: a run that scores stored responses again has the names of the models, but asks none.
-    called = set(run.models.values_list("label", "provider"))
-    owned = ModelEndpoint.objects.select_related("team__group").filter(name__in=[label for label, _ in called])
-    for endpoint in owned.exclude(team=None).order_by("name"):
-        if (endpoint.name, endpoint.provider) in called and endpoint.team_id != run.team_id:
-            return endpoint
-    return None
+    called = {(model.label, model.provider) for model in models}
+    found = ModelEndpoint.objects.select_related("team__group").filter(name__in=[label for label, _ in called])
+    return [endpoint for endpoint in found.order_by("name") if (endpoint.name, endpoint.provider) in called]
 
 
 def _seen_models(user: User | AnonymousUser | None) -> QuerySet[ModelEndpoint]:

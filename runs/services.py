@@ -21,11 +21,11 @@ from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, s
 from runs.config.schema import RunConfig
 from runs.leases import LEASE, LeaseLost, RunBusy
 from runs.limits.team_quotas import check_new_run, check_spend
-from runs.missing import expected_responses, too_long_responses
+from runs.missing import expected_responses, models_to_call, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
-from runs.selectors import explain_unusable_model, find_model_of_another_team, get_run
+from runs.selectors import explain_unusable_model, find_disabled_model, find_model_of_another_team, get_run
 from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
@@ -163,10 +163,13 @@ def resume_run(
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
     the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
     the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError,
-    UserError if *user* may not call a model of the run for its team, and RunNotFound if the run was deleted.
+    UserError if *user* may not call a model of the run for its team or if one is disabled, and RunNotFound if the run
+    was deleted.
     """
     if user is not None:
         _check_teams_of_models(run, user)
+    if user is not None or run.created_by_id is not None:  # a command may describe models that are not registered
+        _check_models_are_enabled(run, user, retry_too_long=retry_too_long)
     check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
@@ -208,6 +211,14 @@ def _check_teams_of_models(run: Run, user: User) -> None:
         "that team before you resume it, so that its quota counts the calls.",
         "models",
     )
+
+
+def _check_models_are_enabled(run: Run, user: User | None, *, retry_too_long: bool) -> None:
+    """Raise UserError if a resume of *run* would call a registered model that was disabled since the run started."""
+    endpoint = find_disabled_model(models_to_call(run, retry_too_long=retry_too_long))
+    if endpoint is not None:
+        reason = explain_unusable_model(user, endpoint.name)
+        raise UserError(f"Run {run.pk} cannot be resumed: {wording.end_sentence(reason)}", "models")
 
 
 def cancel_run(*, run: Run) -> None:
