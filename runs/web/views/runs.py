@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from hub.teams.membership import list_targets
+from hub.web.audited import record_move
 from runs.description import describe_run, may_describe, tags_of
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_too_long, is_run_complete
@@ -275,9 +276,11 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
         move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-    else:
-        messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
-    return redirect("runs:run", pk=pk)
+        return redirect("runs:run", pk=pk)
+    messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
+    response = redirect("runs:run", pk=pk)
+    record_move(response, request.path, found.team)
+    return response
 
 
 @require_POST
