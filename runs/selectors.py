@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common import wording
 from hub.common.errors import NotFound
-from hub.models import Case
+from hub.models import Case, Environment
 from hub.protocols.calls import split_quote
 from hub.selectors import (
     foreign_environments,
@@ -104,6 +104,15 @@ def find_model_of_another_team(run: Run) -> ModelEndpoint | None:
     """
     endpoints = _registered(list(run.models.all()))
     return next((each for each in endpoints if each.team is not None and each.team_id != run.team_id), None)
+
+
+def find_environment_of_another_team(run: Run) -> Environment | None:
+    """Return an environment of *run* that belongs to another team than the run; None if none does.
+
+    Environments and runs can be moved after the run was created.
+    """
+    owned = Environment.objects.filter(versions__in=run.environments.values("version")).exclude(team=None)
+    return owned.exclude(team=run.team_id).select_related("team").order_by("slug").first()
 
 
 def find_disabled_model(models: Iterable[RunModel]) -> ModelEndpoint | None:

@@ -25,7 +25,13 @@ from runs.missing import expected_responses, models_to_call, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
-from runs.selectors import explain_unusable_model, find_disabled_model, find_model_of_another_team, get_run
+from runs.selectors import (
+    explain_unusable_model,
+    find_disabled_model,
+    find_environment_of_another_team,
+    find_model_of_another_team,
+    get_run,
+)
 from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
@@ -163,11 +169,11 @@ def resume_run(
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
     the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
     the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError,
-    UserError if *user* may not call a model of the run for its team or if one is disabled, and RunNotFound if the run
+    UserError if *user* may not resume the run for its team or if a model is disabled, and RunNotFound if the run
     was deleted.
     """
     if user is not None:
-        _check_teams_of_models(run, user)
+        _check_teams(run, user)
     if user is not None or run.created_by_id is not None:  # a command may describe models that are not registered
         _check_models_are_enabled(run, user, retry_too_long=retry_too_long)
     check_budget(run, budget_usd)
@@ -199,8 +205,15 @@ def resume_run(
     return True
 
 
-def _check_teams_of_models(run: Run, user: User) -> None:
-    """Raise UserError if *run* calls a model of a team that does not own the run: its quota would not count them."""
+def _check_teams(run: Run, user: User) -> None:
+    """Raise UserError if *run* uses something of a team that does not own the run: its quota would not count calls."""
+    environment = find_environment_of_another_team(run)
+    if environment is not None:
+        raise UserError(
+            f"The environment {environment.slug!r} belongs to the team {environment.team}, and run {run.pk} does not. "
+            "Move the run to that team before you resume it, so that its quota counts the calls.",
+            "environments",
+        )
     endpoint = find_model_of_another_team(run)
     if endpoint is None:
         return

@@ -39,7 +39,8 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     except EnvironmentRefused as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"{found.title} is published: everybody who signs in can see and run it.")
+        whose = f"the members of {found.team.name}" if found.team else "everybody who signs in"
+        messages.success(request, f"{found.title} is published: {whose} can see and run it.")
     return _redirect_to_version(shown)
 
 
