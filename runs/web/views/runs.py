@@ -27,7 +27,13 @@ from runs.reports.files import REPORT_FILES
 from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import may_delete, shown_config, visible_runs, withheld_environments
+from runs.selectors import (
+    find_environment_of_another_team,
+    may_delete,
+    shown_config,
+    visible_runs,
+    withheld_environments,
+)
 from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.spending import BudgetError, budget_of, is_budget_spent
 from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
@@ -278,6 +284,13 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, error.message)
         return redirect("runs:run", pk=pk)
     messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
+    environment = find_environment_of_another_team(found)
+    if environment is not None:
+        messages.warning(
+            request,
+            f"But its environment {environment.slug} belongs to the team {environment.team}, so only members of that "
+            "team see the run. Move the environment, too.",
+        )
     response = redirect("runs:run", pk=pk)
     record_move(response, request.path, found.team)
     return response
