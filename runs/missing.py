@@ -8,7 +8,7 @@ the model is not missing, because the same request would fail again (docs/decisi
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from hub.models import Case
 from hub.protocols.calls import TOO_LONG
@@ -62,6 +62,18 @@ def missing_attempts(model: RunModel, cases: Sequence[Case], attempts: int) -> l
     return [
         (case, attempt) for case in cases for attempt in range(1, attempts + 1) if (case.pk, attempt) not in present
     ]
+
+
+def models_to_call(run: Run, *, retry_too_long: bool = False) -> list[RunModel]:
+    """Return the models that a resume of *run* may call: those that lack responses, and all models of roles.
+
+    retry_too_long: whether it would also request the responses again whose conversation is too long.
+    """
+    expected = expected_responses(run.environments.values_list("case_count", flat=True), 1, run.attempts)
+    stored = Response.objects.filter(run_environment__run=run, run_model__run=run)
+    stored = stored.exclude(_ERRORED if retry_too_long else _RETRIED)
+    counts = Counter(dict(stored.order_by().values_list("run_model").annotate(Count("id"))))
+    return [model for model in run.models.order_by("position") if model.role or counts[model.pk] < expected]
 
 
 def is_run_complete(run: Run, *, retry_too_long: bool = False) -> bool:

@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common import wording
 from hub.common.errors import NotFound
-from hub.models import Case
+from hub.models import Case, Environment
 from hub.protocols.calls import split_quote
 from hub.selectors import (
     foreign_environments,
@@ -102,13 +102,30 @@ def find_model_of_another_team(run: Run) -> ModelEndpoint | None:
 
     Models and runs can be moved after the run was created.
     """
+    endpoints = _registered(list(run.models.all()))
+    return next((each for each in endpoints if each.team is not None and each.team_id != run.team_id), None)
+
+
+def find_environment_of_another_team(run: Run) -> Environment | None:
+    """Return an environment of *run* that belongs to another team than the run; None if none does.
+
+    Environments and runs can be moved after the run was created.
+    """
+    owned = Environment.objects.filter(versions__in=run.environments.values("version")).exclude(team=None)
+    return owned.exclude(team=run.team_id).select_related("team").order_by("slug").first()
+
+
+def find_disabled_model(models: Iterable[RunModel]) -> ModelEndpoint | None:
+    """Return a registered model among *models* that was disabled; None if all are in use."""
+    return next((endpoint for endpoint in _registered(models) if not endpoint.enabled), None)
+
+
+def _registered(models: Iterable[RunModel]) -> list[ModelEndpoint]:
+    """Return the registered models among *models*, by name."""
     # With the provider: a run that scores stored responses again has the names of the models, but asks none.
-    called = set(run.models.values_list("label", "provider"))
-    owned = ModelEndpoint.objects.select_related("team__group").filter(name__in=[label for label, _ in called])
-    for endpoint in owned.exclude(team=None).order_by("name"):
-        if (endpoint.name, endpoint.provider) in called and endpoint.team_id != run.team_id:
-            return endpoint
-    return None
+    called = {(model.label, model.provider) for model in models}
+    found = ModelEndpoint.objects.select_related("team__group").filter(name__in=[label for label, _ in called])
+    return [endpoint for endpoint in found.order_by("name") if (endpoint.name, endpoint.provider) in called]
 
 
 def _seen_models(user: User | AnonymousUser | None) -> QuerySet[ModelEndpoint]:

@@ -21,11 +21,17 @@ from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, s
 from runs.config.schema import RunConfig
 from runs.leases import LEASE, LeaseLost, RunBusy
 from runs.limits.team_quotas import check_new_run, check_spend
-from runs.missing import expected_responses, too_long_responses
+from runs.missing import expected_responses, models_to_call, too_long_responses
 from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
-from runs.selectors import explain_unusable_model, find_model_of_another_team, get_run
+from runs.selectors import (
+    explain_unusable_model,
+    find_disabled_model,
+    find_environment_of_another_team,
+    find_model_of_another_team,
+    get_run,
+)
 from runs.spending import change_budget, check_budget
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
@@ -163,10 +169,13 @@ def resume_run(
     is queued for the workers. *budget_usd*: its new budget, which *user* gives; it has to exceed what is spent. None:
     the budget stays, and must not be spent. retry_too_long: request responses again whose conversation was too long for
     the model. Returns False if the run is active, or held by another process. Raises QuotaExceeded, BudgetError,
-    UserError if *user* may not call a model of the run for its team, and RunNotFound if the run was deleted.
+    UserError if *user* may not resume the run for its team or if a model is disabled, and RunNotFound if the run
+    was deleted.
     """
     if user is not None:
-        _check_teams_of_models(run, user)
+        _check_teams(run, user)
+    if user is not None or run.created_by_id is not None:  # a command may describe models that are not registered
+        _check_models_are_enabled(run, user, retry_too_long=retry_too_long)
     check_budget(run, budget_usd)
     if run.team is not None:
         specs = [ModelSpec.model_validate(row.spec) for row in run.models.all()]
@@ -196,8 +205,15 @@ def resume_run(
     return True
 
 
-def _check_teams_of_models(run: Run, user: User) -> None:
-    """Raise UserError if *run* calls a model of a team that does not own the run: its quota would not count them."""
+def _check_teams(run: Run, user: User) -> None:
+    """Raise UserError if *run* uses something of a team that does not own the run: its quota would not count calls."""
+    environment = find_environment_of_another_team(run)
+    if environment is not None:
+        raise UserError(
+            f"The environment {environment.slug!r} belongs to the team {environment.team}, and run {run.pk} does not. "
+            "Move the run to that team before you resume it, so that its quota counts the calls.",
+            "environments",
+        )
     endpoint = find_model_of_another_team(run)
     if endpoint is None:
         return
@@ -208,6 +224,14 @@ def _check_teams_of_models(run: Run, user: User) -> None:
         "that team before you resume it, so that its quota counts the calls.",
         "models",
     )
+
+
+def _check_models_are_enabled(run: Run, user: User | None, *, retry_too_long: bool) -> None:
+    """Raise UserError if a resume of *run* would call a registered model that was disabled since the run started."""
+    endpoint = find_disabled_model(models_to_call(run, retry_too_long=retry_too_long))
+    if endpoint is not None:
+        reason = explain_unusable_model(user, endpoint.name)
+        raise UserError(f"Run {run.pk} cannot be resumed: {wording.end_sentence(reason)}", "models")
 
 
 def cancel_run(*, run: Run) -> None:

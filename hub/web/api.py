@@ -30,6 +30,7 @@ from hub.protocols.cases import case_split
 from hub.selectors import CURATE, list_forgeable_rules, may_see_content
 from hub.services import move_environment
 from hub.web import queries
+from hub.web.audited import record_move
 from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
 from hub.web.uploads import receive_bundle
 
@@ -253,7 +254,9 @@ class EnvironmentDetail(ConditionalView):
         found = queries.environment_of(request.user, slug)
         team = queries.find_target(cast(User, request.user), found, Ownership.read(request)["team"])
         move_environment(environment=found, team=team)
-        return Response(EnvironmentDetailItem(found).data)
+        response = Response(EnvironmentDetailItem(found).data)
+        record_move(response, request.path, team)
+        return response
 
 
 class VersionDetail(APIView):

@@ -8,9 +8,9 @@ from django.views.decorators.http import require_http_methods
 
 from hub.common.storable import storable
 from hub.teams.choice import list_own_teams
+from hub.web.audited import record_path
 from llmeval_site.accounts.forms import TokenForm
 from llmeval_site.accounts.tokens import create_token, revoke_token
-from llmeval_site.middleware.audit import record_path
 
 
 @never_cache  # the page may show a secret

@@ -38,11 +38,6 @@ SIGN_INS = {"openid_callback"}  # by GET, since the provider redirects to it
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def record_path(response: HttpResponseBase, path: str) -> None:
-    """Store *path* in the audit log instead of the request's: it names what a body or a form has changed."""
-    response.audited_path = path  # type: ignore[attr-defined]
-
-
 class AuditMiddleware:
     """Middleware that stores an entry for each change and each download of a user that succeeded."""
 

@@ -21,7 +21,8 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """Middleware that redirects all requests without a session to the sign-in page.
 
     After the sign-in, users return to the page that they requested. If they submitted a form, or htmx requested a part
-    of a page, they return to the page with that form or part: the address of the request itself may be no page.
+    of a page, they return to the page with that form or part: the address of the request itself may be no page. But if
+    htmx requested the page at its own address, for example with another filter, they return to what was requested.
     """
 
     def process_view(
@@ -40,7 +41,10 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         if submitted:
             messages.warning(request, _NOT_SAVED)
         page = request.headers.get("HX-Current-URL" if by_htmx else "Referer", "")
-        redirect = redirect_to_login(_own_path(request, page), self.get_login_url(view_func))
+        target = _own_path(request, page)
+        if not submitted and urlsplit(target).path == request.path:
+            target = request.get_full_path()
+        redirect = redirect_to_login(target, self.get_login_url(view_func))
         return HttpResponseClientRedirect(redirect.url) if by_htmx else redirect
 
 

@@ -17,7 +17,7 @@ from hub.common.rest.serializers import StrictSerializer
 from hub.models import Team
 from hub.teams import members
 from hub.teams.visibility import list_teams
-from llmeval_site.middleware.audit import record_path
+from hub.web.audited import record_path
 from llmeval_site.teams.forms import ROLES, MembersFilter, TeamsFilter
 from llmeval_site.teams.overview import count_owned, get_visible_team, list_quota_uses
 

@@ -16,7 +16,7 @@ from hub.models import Team
 from hub.teams import members
 from hub.teams.membership import is_manager
 from hub.teams.visibility import list_teams, sees_all_teams
-from llmeval_site.middleware.audit import record_path
+from hub.web.audited import record_path
 from llmeval_site.teams.forms import MemberForm
 from llmeval_site.teams.overview import count_owned, get_visible_team, list_quota_uses
 

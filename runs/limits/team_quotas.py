@@ -15,7 +15,7 @@ from math import inf
 from typing import Protocol, TypeVar
 
 from django.db import connection, transaction
-from django.db.models import F, Sum
+from django.db.models import Exists, F, OuterRef, Q, Sum
 
 from hub.common.errors import UserError
 from hub.common.wording import counted, dollars
@@ -52,8 +52,9 @@ def get_spend_use(team: Team) -> Use:
 
 
 def get_runs_use(team: Team) -> Use:
-    """Return the number of runs that *team* has started today, deleted ones included."""
-    runs = Run.objects.filter(team=team, created_at__gte=start_of_day())
+    """Return the number of runs of today that *team* owns or has executed, deleted and moved ones included."""
+    executed = TeamSpend.objects.filter(team=team, run=OuterRef("pk"))  # kept when a run is moved to another team
+    runs = Run.objects.filter(Q(team=team) | Exists(executed), created_at__gte=start_of_day())
     return Use(runs.count(), team.runs_per_day, end_of_day())
 
 

@@ -137,7 +137,7 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             "price_output": "Price of output tokens",
         }
         help_texts = {
-            "enabled": "Runs can be started with the model.",
+            "enabled": "Runs can be started and resumed with the model.",
             "parameters": 'JSON object that is sent with each request, such as {"temperature": 0, "max_tokens": 2000}.',
             "price_input": "USD per million tokens. Without prices, costs of runs are unknown.",
             "price_cached_input": "USD per million tokens. Leave empty if cached tokens cost as much as others.",

@@ -53,7 +53,7 @@ def get_visible_run(user: User | AnonymousUser, pk: int) -> Run:
     run = _find_visible_run(user, pk)
     if run is None:
         raise Http404(
-            f"There is no run {pk}, or it was deleted, or one of its environments is private to another user."
+            f"There is no run {pk}, or it was deleted, or it or one of its environments is private to others."
         )
     return run
 
@@ -279,7 +279,7 @@ def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
     run = None if found is None else _find_visible_run(user, found.run_environment.run_id)
     if found is None or run is None:
         raise Http404(
-            f"There is no response {pk}, or its run was deleted, or an environment of it is private to another user."
+            f"There is no response {pk}, or its run was deleted, or it or an environment of it is private to others."
         )
     found.run_environment.run = run
     return found

@@ -25,6 +25,7 @@ from runs.leases import RENEW_EVERY_S
 from runs.limits.budget import Part, SharedBudget
 from runs.limits.team_quotas import (
     check_new_run,
+    get_runs_use,
     get_spend_use,
     grant_next,
     grant_team_part,
@@ -33,7 +34,7 @@ from runs.limits.team_quotas import (
 )
 from runs.models import ModelEndpoint, Response, Run, TeamSpend
 from runs.providers.registry import costs_money
-from runs.services import cancel_run, config_of, create_run, resume_run
+from runs.services import cancel_run, config_of, create_run, move_run, resume_run
 from tests.endpoint import Answer, endpoint
 from tests.factories import stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
@@ -296,3 +297,16 @@ def test_runs_per_day_are_limited_over_rest_and_on_pages(client: Client, owner: 
     assert Run.objects.count() == 1
     Run.objects.update(created_at=F("created_at") - timedelta(days=1))
     assert client.post("/api/v1/runs/", config, content_type="application/json").status_code == 201
+
+
+def test_moved_run_still_counts_as_one_of_the_day(folder: Path) -> None:
+    owner = team(runs_per_day=1)
+    with endpoint(answer_capital) as server:
+        run = new_run(folder, server.url, owner)
+        done, _ = execute(run, config_of(run))
+        move_run(run=done, team=None)
+        with pytest.raises(QuotaExceeded, match="may start 1 run a day, and started 1 today"):
+            new_run(folder, server.url, owner)
+        Run.objects.update(created_at=F("created_at") - timedelta(days=1))
+        new_run(folder, server.url, owner)
+    assert get_runs_use(owner).used == 1

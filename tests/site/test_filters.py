@@ -151,6 +151,14 @@ def test_list_without_filters_accepts_only_paging_parameters(api: APIClient) -> 
     assert answer.json()["errors"][0]["message"] == "provider is not a parameter of this list. It has no filters."
 
 
+@pytest.mark.parametrize("path", ["runs/", "runs/RUN/responses/", "models/", "webhooks/", "teams/"])
+def test_rest_rejects_the_paging_parameters_of_pages(api: APIClient, run: Run, path: str) -> None:
+    answer = api.get(f"/api/v1/{path.replace('RUN', str(run.pk))}?sort=zzz&after=3&before=4&page_size=10")
+    assert answer.status_code == 400
+    assert {error["path"] for error in answer.json()["errors"]} == {"sort", "after", "before"}
+    assert "Follow `next` and `previous`" in answer.json()["errors"][0]["message"]
+
+
 def test_known_filters_and_paging_are_accepted(api: APIClient, client: Client, ann: User, run: Run) -> None:
     assert EnvironmentVersion.objects.count() == 1
     assert len(api.get("/api/v1/runs/?status=completed&page_size=10").json()["results"]) == 1

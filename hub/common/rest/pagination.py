@@ -8,6 +8,9 @@ from rest_framework.pagination import Cursor
 from rest_framework.pagination import CursorPagination as BaseCursorPagination
 from rest_framework.request import Request
 
+# The filters accept them for pages of the site. A script that sent them here would get the first page each time.
+_OF_PAGES = ("after", "before", "sort")
+
 
 class CursorPagination(BaseCursorPagination):
     """Cursor pagination with `?page_size=` up to 500, ordered by the view's `ordering`."""
@@ -25,7 +28,10 @@ class CursorPagination(BaseCursorPagination):
         return int(given)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Return the cursor of the request. Raises ValidationError."""
+        """Return the cursor of the request. Raises ValidationError, also for parameters of lists on pages."""
+        if unknown := [name for name in _OF_PAGES if name in request.query_params]:
+            known = f"Follow `next` and `previous`; {self.page_size_query_param} is the number of rows."
+            raise ValidationError({name: f"{name} is not a parameter of this list. {known}" for name in unknown})
         try:
             cursor = super().decode_cursor(request)
             if cursor is not None and cursor.position is not None:

@@ -12,6 +12,7 @@ from hub.models import EnvironmentVersion
 from hub.selectors import CURATE
 from hub.services import EnvironmentRefused, move_environment, publish_environment, retire_environment
 from hub.web import queries
+from hub.web.audited import record_move
 
 
 @require_POST
@@ -38,7 +39,8 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     except EnvironmentRefused as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"{found.title} is published: everybody who signs in can see and run it.")
+        whose = f"the members of {found.team.name}" if found.team else "everybody who signs in"
+        messages.success(request, f"{found.title} is published: {whose} can see and run it.")
     return _redirect_to_version(shown)
 
 
@@ -70,10 +72,12 @@ def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         move_environment(environment=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-    else:
-        whose = f"belongs to {found.team.name}" if found.team else "is shared"
-        messages.success(request, f"{found.title} {whose}.")
-    return _redirect_to_version(shown)
+        return _redirect_to_version(shown)
+    whose = f"belongs to {found.team.name}" if found.team else "is shared"
+    messages.success(request, f"{found.title} {whose}.")
+    response = _redirect_to_version(shown)
+    record_move(response, request.path, found.team)
+    return response
 
 
 def _redirect_to_version(version: EnvironmentVersion) -> HttpResponse:

@@ -23,6 +23,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
+from hub.web.audited import record_move
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.description import MAX_TAGS, describe_run
 from runs.execution.dispatch import dispatch_run
@@ -231,7 +232,10 @@ class RunDetail(ConditionalView):
                 describe_run(run=run, **changes)
             if team is not None:
                 move_run(run=run, team=target)
-        return Answer(RunItem(run).data)
+        answer = Answer(RunItem(run).data)
+        if team is not None:
+            record_move(answer, request.path, target)
+        return answer
 
     @extend_schema(
         operation_id="runs_delete",

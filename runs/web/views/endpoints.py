@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 from pydantic import ValidationError
 
+from hub.web.audited import record_move
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
 from runs.models import ModelEndpoint
@@ -88,7 +89,10 @@ def _save(request: HttpRequest, form: SiteModelEndpointForm) -> HttpResponse:
     messages.success(request, f"{endpoint.name} is registered.")
     if "test" in request.POST:
         _test(request, endpoint)
-    return redirect("runs:model", name=endpoint.name)
+    response = redirect("runs:model", name=endpoint.name)
+    if "team" in form.changed_data:
+        record_move(response, request.path, endpoint.team)
+    return response
 
 
 @require_POST

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from hub.teams.membership import list_targets
+from hub.web.audited import record_move
 from runs.description import describe_run, may_describe, tags_of
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_too_long, is_run_complete
@@ -26,7 +27,13 @@ from runs.reports.files import REPORT_FILES
 from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import may_delete, shown_config, visible_runs, withheld_environments
+from runs.selectors import (
+    find_environment_of_another_team,
+    may_delete,
+    shown_config,
+    visible_runs,
+    withheld_environments,
+)
 from runs.services import RunActive, RunInProgress, cancel_run, delete_run, move_run, resume_run
 from runs.spending import BudgetError, budget_of, is_budget_spent
 from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
@@ -276,9 +283,18 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
         move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-    else:
-        messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
-    return redirect("runs:run", pk=pk)
+        return redirect("runs:run", pk=pk)
+    messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
+    environment = find_environment_of_another_team(found)
+    if environment is not None:
+        messages.warning(
+            request,
+            f"But its environment {environment.slug} belongs to the team {environment.team}, so only members of that "
+            "team see the run. Move the environment, too.",
+        )
+    response = redirect("runs:run", pk=pk)
+    record_move(response, request.path, found.team)
+    return response
 
 
 @require_POST

@@ -16,6 +16,7 @@ from hub.web.reading.transcripts import code_html
 from tests.factories import stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.members import member
+from tests.site.teams.world import stored_team
 
 pytestmark = pytest.mark.django_db
 
@@ -234,7 +235,8 @@ def test_downloaded_bundle_has_the_same_bytes(client: Client, user: User, capita
 
 def test_curator_publishes_certified_version_from_its_page(client: Client, capitals: EnvironmentVersion) -> None:
     Environment.objects.update(visibility="private")
-    client.force_login(member("Curator"))
+    curator = member("Curator")
+    client.force_login(curator)
     shown = page(client, "/hub/capitals/")
     assert "/publish/" not in shown and "<button disabled" in shown
     assert "capitals@1.0.0 cannot be published: its gates have not been run." in shown
@@ -247,7 +249,11 @@ def test_curator_publishes_certified_version_from_its_page(client: Client, capit
     EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": []})
     shown = page(client, "/hub/capitals/")
     assert "/hub/capitals/1.0.0/publish/" in shown and "Only its owner and curators see it" in shown
-    assert "is published" in client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
+    published = client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
+    assert "is published: everybody who signs in can see and run it" in published
+    Environment.objects.update(team=stored_team("vision", curator))
+    published = client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
+    assert "is published: the members of Group vision can see and run it" in published
     assert Environment.objects.get().visibility == "published"
     assert "curators see it" not in page(client, "/hub/capitals/")
 

@@ -12,11 +12,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from hub.common.errors import UserError
 from hub.models import Case, Environment
 from hub.services import import_bundle
 from runs.leases import take_lease
 from runs.models import ModelEndpoint, Response, Run
 from runs.results import history
+from runs.services import resume_run
 from runs.web import queries as browsing
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.members import member
@@ -266,6 +268,32 @@ def test_resume_queues_ended_run_once(
     run.refresh_from_db()
     assert (run.status, sent) == (Run.Status.QUEUED, [run.pk])
     assert "already in progress" in answer.content.decode()
+
+
+def test_run_is_resumed_only_if_no_model_that_it_would_call_is_disabled(client: Client, user: User) -> None:
+    run = stored_run(stored_version(cases=1), ["small", "large"], status="interrupted", created_by=user)
+    Environment.objects.update(visibility="published")
+    stored_response(run, Case.objects.get(), model="small")
+    for name in ("small", "large"):
+        ModelEndpoint.objects.create(name=name, model="m")
+    ModelEndpoint.objects.filter(name="large").update(enabled=False)
+    for resume in (lambda: resume_run(run=run, user=user), lambda: resume_run(run=run)):
+        with pytest.raises(UserError, match=f"Run {run.pk} cannot be resumed: the model 'large' is disabled; staff"):
+            resume()
+    assert "&#x27;large&#x27; is disabled" in client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
+    assert "'large' is disabled" in client.post(f"/api/v1/runs/{run.pk}/resume").json()["message"]
+    assert Run.objects.get(pk=run.pk).status == "interrupted"
+    ModelEndpoint.objects.filter(name="large").update(enabled=True)
+    ModelEndpoint.objects.filter(name="small").update(enabled=False)  # it has responded to all cases
+    assert resume_run(run=run, user=user)
+
+
+def test_run_is_not_resumed_with_a_disabled_judge(user: User) -> None:
+    run = stored_run(stored_version(cases=1), ["small"], status="interrupted")
+    run.models.create(label="judge", role="judge", position=0, provider="openai", spec={}, fingerprint="0")
+    ModelEndpoint.objects.create(name="judge", model="m", enabled=False)
+    with pytest.raises(UserError, match="the model 'judge' is disabled"):
+        resume_run(run=run, user=user)
 
 
 def test_resume_is_offered_only_for_incomplete_runs(client: Client, run: Run) -> None:

@@ -20,6 +20,7 @@ from llmeval_site.models import AuditEntry
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
+from tests.site.teams.world import stored_team
 
 pytestmark = pytest.mark.django_db
 REQUEST_ID = "0123456789abcdef0123456789abcdef"
@@ -100,6 +101,35 @@ def test_created_and_revoked_tokens_are_recorded_by_their_first_characters(clien
     client.post("/account/", {"revoke": prefix})
     paths = list(AuditEntry.objects.order_by("id").values_list("path", flat=True))
     assert paths == [f"/account/?create={prefix}", f"/account/?revoke={prefix}"]
+
+
+def test_moves_are_recorded_with_the_team_to_which_something_was_moved(client: Client, runner: User) -> None:
+    boss = User.objects.create_superuser("boss")
+    stored_team("vision", boss)
+    client.force_login(boss)
+    start(client)
+    run, endpoint = Run.objects.get(), ModelEndpoint.objects.get()
+    Run.objects.update(status=Run.Status.CANCELLED)
+    AuditEntry.objects.all().delete()
+    urls = (f"/api/v1/runs/{run.pk}/", "/api/v1/environments/capitals/")
+    for url in urls:
+        for team in ("shared", "vision"):
+            assert client.patch(url, {"team": team}, content_type="application/json").status_code == 200
+    assert client.patch(urls[0], {"note": "slow"}, content_type="application/json").status_code == 200
+    version = Environment.objects.get().versions.get().version
+    pages = (f"/runs/{run.pk}/team/", f"/hub/capitals/{version}/team/")
+    for url in pages:
+        client.post(url, {"team": "shared"})
+    form = {"name": "small", "provider": "openai", "model": "m", "parameters": "{}", "enabled": "on", "team": "vision"}
+    for _ in range(2):  # the second time, the team stays
+        assert client.post(f"/endpoints/{endpoint.pk}/", form).status_code == 302
+    assert list(AuditEntry.objects.order_by("id").values_list("path", flat=True)) == [
+        *(f"{url}?team={team}" for url in urls for team in ("shared", "vision")),
+        urls[0],
+        *(f"{url}?team=shared" for url in pages),
+        f"/endpoints/{endpoint.pk}/?team=vision",
+        f"/endpoints/{endpoint.pk}/",
+    ]
 
 
 def test_cases_that_a_trainer_reads_are_not_recorded(client: Client, runner: User) -> None:

@@ -53,6 +53,12 @@ def test_htmx_request_opens_the_sign_in_page_and_leads_back_to_the_whole_page(
     assert sign_in(client, answer["HX-Redirect"]) == (f"/runs/{run.pk}/", 200)
 
 
+def test_filter_that_was_chosen_after_the_session_ended_is_kept(client: Client, run: Run) -> None:
+    headers = {"HX-Request": "true", "HX-Target": "runs", "HX-Current-URL": "http://testserver/runs/?sort=cost"}
+    answer = client.get("/runs/?status=failed&sort=cost", headers=headers)
+    assert sign_in(client, answer["HX-Redirect"]) == ("/runs/?status=failed&sort=cost", 200)
+
+
 def test_requested_page_is_opened_after_the_sign_in(client: Client, run: Run) -> None:
     answer = client.get(f"/runs/{run.pk}/", headers={"Referer": "http://testserver/runs/"})
     assert sign_in(client, answer["Location"]) == (f"/runs/{run.pk}/", 200)

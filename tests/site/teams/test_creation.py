@@ -224,6 +224,19 @@ def test_run_is_resumed_only_as_one_of_the_team_that_owns_its_model(client: Clie
     assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
 
 
+def test_run_is_resumed_only_as_one_of_the_team_that_owns_its_environment(client: Client, user: User) -> None:
+    vision = stored_team("vision", managers=(user,))
+    run = stored_run(stored_version(), ["small"], team=vision)
+    Environment.objects.update(visibility="published", team=vision)
+    page = client.post(f"/runs/{run.pk}/team/", {"team": "shared"}, follow=True)  # so its calls would count in no quota
+    assert "sums belongs to the team vision, so only members of that team see the run" in page.content.decode()
+    answer = client.post(f"/api/v1/runs/{run.pk}/resume")
+    assert (answer.status_code, "'sums' belongs to the team vision" in answer.json()["message"]) == (400, True)
+    assert "belongs to the team vision" in client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
+    Run.objects.update(team=vision)
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").json()["status"] == "queued"
+
+
 def test_replayed_responses_of_a_model_of_another_team_are_scored_again(client: Client, user: User) -> None:
     ModelEndpoint.objects.update(team=stored_team("vision"))
     run = stored_run(stored_version(), ["small"], provider="replay")
