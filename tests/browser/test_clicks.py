@@ -22,6 +22,7 @@ def test_first_failing_transcript_is_one_click_from_the_run(visit: Visit, site: 
     expect(page.get_by_role("heading", name="Transcript")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_first_differing_answer_is_two_clicks_from_the_comparison(visit: Visit, site: FullSite) -> None:
     page = visit(f"/compare/?a={site.run.pk}", site.user)
     page.get_by_role("link", name="read the cases that differ").first.click()  # 1
@@ -29,6 +30,7 @@ def test_first_differing_answer_is_two_clicks_from_the_comparison(visit: Visit, 
     expect(page.get_by_role("heading", name="Differences of the answers")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_first_differing_answer_is_two_clicks_from_the_list_of_runs(visit: Visit, site: FullSite) -> None:
     page = visit("/runs/", site.user)
     page.locator("td.choose a").first.click()  # 1
@@ -36,6 +38,7 @@ def test_first_differing_answer_is_two_clicks_from_the_list_of_runs(visit: Visit
     expect(page.get_by_role("heading", name="Differences of the answers")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_failures_are_exported_with_two_clicks_from_the_run(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user)
     page.get_by_text("Failing cases", exact=True).click()  # 1

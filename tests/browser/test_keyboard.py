@@ -74,6 +74,7 @@ def test_controls_of_all_pages_are_reached_with_tab(visit: Visit, site: FullSite
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 def test_control_that_tab_skips_is_reported(visit: Visit, site: FullSite) -> None:
     page = visit("/models/", site.user)
     page.evaluate("document.querySelector('main a[href]').tabIndex = -1")

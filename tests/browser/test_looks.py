@@ -134,12 +134,14 @@ def test_empty_pages_are_accessible(visit: Visit, screens: Screens) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 def test_server_error_page_is_accessible(visit: Visit) -> None:
     page = visit("/login/", scheme="dark")
     page.set_content(render_to_string("site/broken.html"))
     assert findings(page) == []
 
 
+@pytest.mark.exhaustive
 def test_form_with_errors_is_accessible(visit: Visit, site: FullSite) -> None:
     page = visit("/runs/new/", site.user)
     page.get_by_label("Name").fill("x")
@@ -148,6 +150,7 @@ def test_form_with_errors_is_accessible(visit: Visit, site: FullSite) -> None:
     assert accessibility_findings(page) == []
 
 
+@pytest.mark.exhaustive
 def test_shortcut_dialog_and_open_details_are_accessible(visit: Visit, site: FullSite) -> None:
     page = visit(f"/responses/{site.response.pk}/", site.user)
     page.locator("details.folded summary").first.click()
@@ -161,6 +164,7 @@ def test_rest_documentation_loads_under_content_security_policy(visit: Visit) ->
     assert page.locator(".opblock").count() >= 10
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [390, 640, 1280])
 def test_menu_of_failing_cases_fits_the_screen(visit: Visit, site: FullSite, width: int) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user, width=width)
@@ -172,6 +176,7 @@ def test_menu_of_failing_cases_fits_the_screen(visit: Visit, site: FullSite, wid
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1024, 1280, 1440, 1920])
 def test_report_shows_all_columns_at_desktop_widths(
     browser: Browser, site: FullSite, tmp_path: Path, width: int
@@ -241,6 +246,7 @@ def test_counts_of_reasons_are_in_view_if_a_reason_has_a_long_word(visit: Visit)
     assert box["x"] + box["width"] <= 1280
 
 
+@pytest.mark.exhaustive
 def test_text_of_charts_is_legible_on_a_phone(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user, width=390)
     sizes = page.locator("svg.chart:visible").evaluate_all(
@@ -250,6 +256,7 @@ def test_text_of_charts_is_legible_on_a_phone(visit: Visit, site: FullSite) -> N
     assert layout_findings(page) == []
 
 
+@pytest.mark.exhaustive
 def test_charts_fit_a_phone_without_scrolling(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user, width=390)
     run, comparison = f"/runs/{site.run.pk}/", f"/compare/?a={site.run.pk}&b={site.run.pk}"

@@ -78,6 +78,7 @@ def test_environments_are_searched_chosen_and_run(visit: Visit, runner: User) ->
     assert run.models.get().label == "model-29"
 
 
+@pytest.mark.exhaustive
 def test_pages_category_and_removal_keep_the_focus_near(visit: Visit, runner: User) -> None:
     page = visit("/runs/new/?environment=sums-01&environment=sums-03", runner)
     page.locator("#environments-next").press("Enter")
@@ -109,6 +110,7 @@ def test_errors_appear_at_fields_before_and_after_the_start(visit: Visit, runner
     assert accessibility_findings(page) == []
 
 
+@pytest.mark.exhaustive
 def test_yaml_is_copied_and_fills_the_form(visit: Visit, runner: User) -> None:
     page = visit("/runs/new/?environment=sums-01&environment=sums-30&model=model-01&limit=2", runner)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -129,6 +131,7 @@ def test_yaml_is_copied_and_fills_the_form(visit: Visit, runner: User) -> None:
     expect(page.get_by_label("Number of cases")).to_have_value("2")
 
 
+@pytest.mark.exhaustive
 def test_run_is_chosen_and_started_without_javascript(visit: Visit, runner: User) -> None:
     page = visit("/runs/new/", runner, script=False)
     page.get_by_role("checkbox", name="Sums 02").check()

@@ -41,7 +41,7 @@ def check_looks(page: Page) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_sign_in_and_out_through_the_provider(visit: Visit, provider: Provider, script: bool) -> None:
     page = visit("/runs/", script=script)
     if script:

@@ -95,6 +95,7 @@ def test_both_answers_show_several_lines_and_the_decision_is_visible(sign_in: Si
     assert [key for key, sides in seen.items() if any(lines < 5 and not whole for lines, whole in sides)] == []
 
 
+@pytest.mark.exhaustive
 def test_nothing_moves_after_a_verdict_and_the_task_stays_folded(sign_in: SignIn) -> None:
     first, second = waiting_pairs(2, texts=("one\n\n" * 80, "two\n\n" * 80), prompt="Add one.\n\n" * 30)
     page = sign_in(reviewer(), viewport={"width": 1366, "height": 768})
@@ -242,6 +243,7 @@ def test_switching_the_view_keeps_what_was_entered(sign_in: SignIn) -> None:
     expect(page.get_by_label("Critique")).to_have_value("So far")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1400, 390])
 def test_panel_of_marks_does_not_cover_the_critique_while_it_is_written(sign_in: SignIn, width: int) -> None:
     waiting_pairs(1)
@@ -260,6 +262,7 @@ def test_panel_of_marks_does_not_cover_the_critique_while_it_is_written(sign_in:
     assert covering == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("script", [True, False])
 def test_narrow_screens_have_tabs_and_large_targets(sign_in: SignIn, script: bool) -> None:
     (pair,) = recorded_pairs(1)
@@ -281,6 +284,7 @@ def test_narrow_screens_have_tabs_and_large_targets(sign_in: SignIn, script: boo
     assert small == []
 
 
+@pytest.mark.exhaustive
 def test_everything_on_the_page_is_reached_with_the_tab_key(sign_in: SignIn) -> None:
     recorded_pairs(1)
     page = sign_in(reviewer())
@@ -296,6 +300,7 @@ def test_everything_on_the_page_is_reached_with_the_tab_key(sign_in: SignIn) -> 
         assert part in text, part
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1400, 390])
 def test_critique_does_not_cover_or_move_the_verdicts_while_it_is_written(sign_in: SignIn, width: int) -> None:
     waiting_pairs(2)

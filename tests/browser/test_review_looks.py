@@ -96,6 +96,7 @@ def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: 
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None:
     code, _tools, _done = pairs()
     page = sign_in(reviewer())
@@ -145,6 +146,7 @@ def test_each_line_of_the_source_has_its_own_direction(sign_in: SignIn) -> None:
     assert found == [[True, False], [False, True]]
 
 
+@pytest.mark.exhaustive
 def test_tables_in_both_answers_are_no_landmarks_of_the_same_name(sign_in: SignIn) -> None:
     table = "| n | f |\n| - | - |\n| 1 | 2 |\n"
     waiting_pairs(1, texts=(f"Yes.\n\n{table}", f"No.\n\n{table}"))

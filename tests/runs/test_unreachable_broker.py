@@ -67,6 +67,7 @@ def test_page_of_the_run_says_that_it_waits_for_the_broker(client: Client, folde
     assert Run.objects.get().status == Run.Status.QUEUED
 
 
+@pytest.mark.exhaustive
 def test_one_click_and_scoring_again_start_runs_that_wait_for_the_broker(
     client: Client, folder: Path, broker_is_down: None
 ) -> None:
@@ -83,6 +84,7 @@ def test_one_click_and_scoring_again_start_runs_that_wait_for_the_broker(
     assert Run.objects.get(rescored_from=run).status == Run.Status.QUEUED
 
 
+@pytest.mark.exhaustive
 def test_eval_with_enqueue_ends_with_exit_code_3(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         (folder / "eval.yaml").write_text(config_text(server.url))

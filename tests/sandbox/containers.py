@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import docker
+import pytest
 import requests
 from docker.errors import DockerException
 
@@ -17,6 +18,8 @@ from sandbox.connections.transports.docker import hardening
 from tests.services import unavailable
 
 TAGS = {"plain": "llmeval-sandbox:test", "packages": "llmeval-sandbox:test-packages"}
+# Engines of workspaces, as parameters. The tests of boxes are the same for both; in containers each takes longer.
+ENGINES = ["native", pytest.param("docker", marks=pytest.mark.exhaustive)]
 SERVE = "/usr/lib/llmeval/serve.py"
 _START_S = 20.0
 

@@ -81,6 +81,7 @@ def different_pixels(image: bytes, expected: Path) -> float:
     return share if share > _SHARE else 0.0
 
 
+@pytest.mark.exhaustive
 def test_a_changed_word_is_a_difference(visit: Visit, tmp_path: Path) -> None:
     page = visit("/login/")
     write_small(page.screenshot(), tmp_path / "before.png")

@@ -218,7 +218,7 @@ def test_tool_of_uvx_is_installed_unless_an_option_names_its_package() -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("workdir", ["/app", "/root"])
+@pytest.mark.parametrize("workdir", ["/app", pytest.param("/root", marks=pytest.mark.exhaustive)])
 def test_imported_task_is_built_and_its_solution_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workdir: str
 ) -> None:

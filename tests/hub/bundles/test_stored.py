@@ -233,7 +233,7 @@ with open_stored_bundle(version) as bundle:
 """
 
 
-@pytest.mark.parametrize("place", ["shared folder", "a folder of its own"])
+@pytest.mark.parametrize("place", ["shared folder", pytest.param("a folder of its own", marks=pytest.mark.exhaustive)])
 def test_processes_with_different_caches_read_one_storage(settings, tmp_path, place) -> None:
     shared = tmp_path / "shared"
     use(settings, {"BACKEND": "hub.common.storage.folder.FolderStorage", "OPTIONS": {"location": shared}})

@@ -27,7 +27,7 @@ DONE: Any = {"role": "assistant", "content": "Done."}
 LIMITS = {"memory_mb": 512, "disk_mb": 16, "pids": 64}
 
 
-@pytest.fixture(params=["docker", "native"])
+@pytest.fixture(params=containers.ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkspaceEngine]:
     made = make_engine(request.param, packages_image=containers.image("packages"))
     monkeypatch.setattr(shared, "_engine", made)

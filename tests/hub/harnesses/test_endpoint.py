@@ -397,7 +397,7 @@ def lines_until(response, wanted, count):
 """
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("api", [pytest.param("chat", marks=pytest.mark.exhaustive), "responses"])
 def test_streams_begin_before_the_model_has_answered(play: Play, monkeypatch: pytest.MonkeyPatch, api: str) -> None:
     monkeypatch.setattr(program, "KEEP_ALIVE_S", 600)
     request = "chat.completions.create(**ASK" if api == "chat" else "responses.create(model='gpt', input='?'"
@@ -464,7 +464,7 @@ client.chat.completions.create(**ASK)
     )
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("api", [pytest.param("chat", marks=pytest.mark.exhaustive), "responses"])
 def test_invalid_requests_get_an_error_event_if_their_stream_has_begun(
     play: Play, monkeypatch: pytest.MonkeyPatch, api: str
 ) -> None:

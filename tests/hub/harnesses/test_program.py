@@ -179,10 +179,17 @@ async def test_limits_end_the_episode() -> None:
     [
         pytest.param("post({'messages': [{'role': 'user', 'content': 'x'}]}, key='another-episode')", 401, id="token"),
         pytest.param("post(b'{' * 100)", 400, id="not-json"),
-        pytest.param("post(b'[]')", 400, id="not-an-object"),
-        pytest.param("post({'messages': []})", 400, id="no-messages"),
-        pytest.param("post({'messages': [{'role': 'root', 'content': 1}]})", 400, id="role"),
-        pytest.param("post({'messages': [{'role': 'user', 'content': 'x'}], 'n': 500})", 400, id="many-choices"),
+        pytest.param("post(b'[]')", 400, id="not-an-object", marks=pytest.mark.exhaustive),
+        pytest.param("post({'messages': []})", 400, id="no-messages", marks=pytest.mark.exhaustive),
+        pytest.param(
+            "post({'messages': [{'role': 'root', 'content': 1}]})", 400, id="role", marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            "post({'messages': [{'role': 'user', 'content': 'x'}], 'n': 500})",
+            400,
+            id="many-choices",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param("post(b'x' * 5_000_000)", 413, id="huge-body"),
         pytest.param("post({}, path='/../../files')", 404, id="path"),
     ],
@@ -233,9 +240,17 @@ time.sleep(600)
         ),
         pytest.param("open('/tmp/.relay/ended', 'w').write('[]')", id="forged-end"),
         pytest.param("open('/tmp/.relay/ended', 'w').write('{\"code\": {}}')", id="forged-code"),
-        pytest.param("open('/tmp/.relay/requests/' + '9' * 30, 'w').write('{}')", id="forged-request"),
+        pytest.param(
+            "open('/tmp/.relay/requests/' + '9' * 30, 'w').write('{}')",
+            id="forged-request",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param("open('/tmp/.relay/requests/' + '9' * 5000, 'w')", id="long-name"),
-        pytest.param("[open('/tmp/.relay/requests/%d' % i, 'w') for i in range(10, 500)]", id="many-requests"),
+        pytest.param(
+            "[open('/tmp/.relay/requests/%d' % i, 'w') for i in range(10, 500)]",
+            id="many-requests",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 async def test_attacks_on_the_relay_end_the_episode_and_do_not_score(attack: str) -> None:

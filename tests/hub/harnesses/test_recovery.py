@@ -31,7 +31,7 @@ DONE: Any = {"role": "assistant", "content": "Done."}
 FOLDER = "tests/recovery"
 
 
-@pytest.fixture(params=["docker", "native"])
+@pytest.fixture(params=containers.ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkspaceEngine]:
     made = make_engine(request.param)
     monkeypatch.setattr(shared, "_engine", made)

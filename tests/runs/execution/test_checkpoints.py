@@ -59,7 +59,7 @@ def native(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     get_workspaces().sweep()
 
 
-@pytest.mark.parametrize(("turns", "diverged"), [(0, True), (1, False)])
+@pytest.mark.parametrize(("turns", "diverged"), [(0, True), pytest.param(1, False, marks=pytest.mark.exhaustive)])
 def test_run_continues_its_episodes_after_kill_9(tmp_path: Path, turns: int, diverged: bool) -> None:
     check_kill_9(tmp_path, turns, diverged, {})
 

@@ -100,6 +100,7 @@ def holders(run: Run) -> set[str]:
     return set(run.shards.exclude(lease_owner="").values_list("lease_owner", flat=True))
 
 
+@pytest.mark.exhaustive
 def test_three_workers_execute_one_run_together(numbers: Path) -> None:
     broker = empty_redis_url()
     with endpoint(repeat_number) as server:

@@ -21,7 +21,8 @@ SLUGS = sorted(
     for manifest in CATALOG.glob("*/environment.yaml")
     if (manifest.parent / "gold.jsonl").exists()  # workspaces have scripts instead, and need Docker
 )
-SLOW = {"code-repair", "python-functions"}  # only in the exhaustive tests; `python-semantics` also runs code
+# Only in the exhaustive tests; `python-semantics` also runs code, and `changing-plans` also has several turns.
+SLOW = {"code-repair", "order-desk", "python-functions"}
 # The default suite repeats every tenth answer over REST, the exhaustive tests every third.
 SAMPLE_STEP, EXHAUSTIVE_STEP = 10, 3
 

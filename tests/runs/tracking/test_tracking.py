@@ -156,6 +156,7 @@ def test_traces_of_replaced_responses_are_deleted(tracker: Tracker, in_mlflow: R
     assert found == {str(errored[2].pk), str(again.pk), None}
 
 
+@pytest.mark.exhaustive
 def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: Path, start: Start) -> None:
     settings.MLFLOW_TRACKING_URI = f"sqlite:///{tmp_path / 'deep' / 'new.sqlite3'}"
     settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
@@ -170,6 +171,7 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
 # ---- a store that is not ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_store_that_was_created_in_part_is_created_again(settings: Any, tmp_path: Path, start: Start) -> None:
     path = tmp_path / "store" / "mlflow.sqlite3"
     settings.MLFLOW_TRACKING_URI = f"sqlite:///{path}"
@@ -370,6 +372,7 @@ def test_process_runs_with_telemetry_off(tracker: Tracker) -> None:
     assert re.search(rb"\0MLFLOW_DISABLE_TELEMETRY=true\0", b"\0" + environment.read_bytes())
 
 
+@pytest.mark.exhaustive
 def test_run_that_mlflow_rejects_does_not_hold_up_later_ones(tracker: Tracker, in_mlflow: Reader) -> None:
     rejected = played(name="deleted-with-its-experiment", tracking_state="pending")
     tracked(rejected, tracker, TrackingConfig())
@@ -381,6 +384,7 @@ def test_run_that_mlflow_rejects_does_not_hold_up_later_ones(tracker: Tracker, i
     assert later.tracking_state == "logged"
 
 
+@pytest.mark.exhaustive
 def test_run_that_exceeds_the_time_limit_does_not_hold_up_later_ones(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

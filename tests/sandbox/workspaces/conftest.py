@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.workspaces.base import WorkspaceEngine
+from tests.sandbox import containers
 from tests.sandbox.workspaces.engines import make_engine
 
 
-@pytest.fixture(scope="module", params=["docker", "native"])
+@pytest.fixture(scope="module", params=containers.ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[WorkspaceEngine]:
     made = make_engine(request.param)
     yield made

@@ -31,7 +31,7 @@ def remove_image(name: str) -> None:
     client.close()
 
 
-@pytest.fixture(scope="module", params=["docker", "native"])
+@pytest.fixture(scope="module", params=containers.ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[WorkspaceEngine]:
     made = make_engine(request.param, packages_image=containers.image("packages"))
     yield made
@@ -146,6 +146,7 @@ def test_packages_are_no_part_of_artifacts_and_snapshots(engine: WorkspaceEngine
     assert output.endswith(" 6\n")
 
 
+@pytest.mark.exhaustive
 def test_packages_for_another_python_are_refused_with_both_versions(engine: WorkspaceEngine, tmp_path: object) -> None:
     steps = [
         f"FROM {containers.image()}",

@@ -96,6 +96,7 @@ def _count(client: Client, address: str) -> int:
     return len(queries)
 
 
+@pytest.mark.exhaustive
 def test_pages_need_as_many_queries_for_many_rows_as_for_few(client: Client) -> None:
     client.force_login(User.objects.create_superuser("boss"))
     ModelEndpoint.objects.create(name="small", model="m")

@@ -50,7 +50,7 @@ def text_of(answer: Any) -> str:
     return str(answer.json()["observation"]["messages"][0]["content"])
 
 
-@pytest.mark.parametrize("turns", [0, 2])
+@pytest.mark.parametrize("turns", [0, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_episode_continues_after_its_container_was_removed(api: APIClient, tmp_path: Path, turns: int) -> None:
     import_journal(tmp_path, **({"snapshot_turns": turns} if turns else {}))
     episode = begin(api)

@@ -47,7 +47,16 @@ def test_demo_models_are_registered_once_and_stay_switched_off(db: None) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("slug", ["changing-plans", "repair-desk", "explanation-quality", "docs-research"])
+@pytest.mark.parametrize(
+    "slug",
+    [
+        "changing-plans",
+        *(
+            pytest.param(slug, marks=pytest.mark.exhaustive)
+            for slug in ("repair-desk", "explanation-quality", "docs-research")
+        ),
+    ],
+)
 def test_one_click_starts_pilot_on_demo_model_that_answers_every_case(client: Client, runner: User, slug: str) -> None:
     publish(CATALOG / slug)
     answer = client.post(f"/runs/start/{slug}/")
