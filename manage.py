@@ -4,10 +4,14 @@
 import os
 import select
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 
 def main() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, as with `>&-`
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open as long as the process
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
     if os.environ.get("NO_COLOR"):  # see no-color.org; Django has a variable of its own
         os.environ["DJANGO_COLORS"] = "nocolor"
@@ -44,8 +48,13 @@ def main() -> None:
     except BrokenPipeError:
         if not _reader_is_gone():
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is flushed at exit
+        _discard_output()
         sys.exit(141)
+    except OSError as error:
+        if not _output_fails():
+            raise
+        _discard_output()
+        leave(2, f"stdout cannot be written: {error.strerror}.")
     except KeyboardInterrupt:
         leave(130, "Interrupted.")
 
@@ -55,6 +64,21 @@ def _reader_is_gone() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def _output_fails() -> bool:
+    """Return whether stdout takes no more text, as a file on a full disk."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _discard_output() -> None:
+    """Discard what is left to be written to stdout, so that it does not fail again at the interpreter's exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def leave(code: int, message: str) -> NoReturn:

@@ -6,13 +6,14 @@ import shutil
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from hub.common.errors import UserError
 
-_SUFFIXES = {".jsonl", ".parquet", ".zip", ".html", ".md", ".xml"}  # of the kinds of files that commands write
+# Of the kinds of files that commands write, and of configs, which --force would replace.
+_SUFFIXES = {".jsonl", ".parquet", ".zip", ".html", ".md", ".xml", ".yaml", ".yml"}
 
 
 class CannotWrite(UserError):
@@ -29,9 +30,20 @@ def describe_file_error(error: OSError, path: Path, data_folder: Path) -> str:
             remedy = "Free some space"
         case errno.EROFS:
             remedy = f"Make {data_folder} writable"
+        case errno.EACCES if (protected := _find_protected(path)) is not None:
+            remedy = f"Make {protected} writable"
         case _:
             remedy = f"Run the command as the user who owns {data_folder}"
     return f"{message} {remedy}, or name another data folder in LLMEVAL_VAR."
+
+
+def _find_protected(path: Path) -> Path | None:
+    """Return *path*, or the folder it would be in, if it belongs to the user of this process but is not writable."""
+    existing = path if path.exists() else path.parent
+    with suppress(OSError):
+        if existing.stat().st_uid == os.geteuid() and not os.access(existing, os.W_OK):
+            return existing
+    return None
 
 
 def add_force_argument(parser: ArgumentParser) -> None:

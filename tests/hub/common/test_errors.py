@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ def test_commands_report_files_that_they_may_not_use(
         f"{lease} cannot be written or read: Permission denied. Run the command as the user who owns {tmp_path}/var, "
         "or name another data folder in LLMEVAL_VAR.\n"
     )
+
+
+def test_commands_report_files_of_their_own_user_that_are_not_writable(
+    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.VAR_DIR = tmp_path
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    lock = tmp_path / "prepare.lock"
+    assert run(PermissionError(errno.EACCES, "Permission denied", str(lock))) == 2
+    assert f"Permission denied. Make {tmp_path} writable, or name another data" in capsys.readouterr().err
+    lock.touch()
+    assert run(PermissionError(errno.EACCES, "Permission denied", str(lock))) == 2
+    assert f"Permission denied. Make {lock} writable, or name another data" in capsys.readouterr().err
 
 
 def test_commands_report_what_is_wrong_with_the_disk_and_the_database(

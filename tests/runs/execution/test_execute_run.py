@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -895,6 +896,36 @@ def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
         )
         assert (done.returncode, done.stderr) == (141, "")
     os.close(write)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_of_stdout_is_reported(folder: Path) -> None:
+    command = [sys.executable, "manage.py", "eval", "--env", "word-problems", "--model", "demo", "--dry-run"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command,
+            cwd=settings.BASE_DIR,
+            env=database_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == "stdout cannot be written: No space left on device."
+
+
+def test_closed_stdout_does_not_fail_a_command(folder: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} manage.py help >&-"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=settings.BASE_DIR,
+        env=database_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_invalid_config_exits_2_and_stores_nothing(

@@ -97,6 +97,7 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
         (["report", "--html", "r.xml"], "r.xml: the report as one HTML file ends in .html."),
         (["report", "--html", "r.html", "--junit", "r.md"], "ends in .xml"),
         (["compare", "--markdown", "r.HTML"], "r.HTML: the comparison in this format ends in .md."),
+        (["report", "--html", "run.yaml", "--force"], "run.yaml: the report as one HTML file ends in .html."),
     ],
 )
 def test_file_with_the_suffix_of_another_format_is_refused(tmp_path: Path, words: list[str], reason: str) -> None:
