@@ -60,6 +60,6 @@ def check_scored(run: Run, results: Mapping[str, object], caller: base.Command) 
             raise caller.exit_with(
                 INCOMPLETE, "Some responses are unscored: a rule could not decide. The report has the reasons."
             )
-        again = f"Request them again: {resume_command(run)}"
+        again = f"Request them again, with the config that the run has: {resume_command(run)}"
         raise caller.exit_with(INCOMPLETE, f"Some responses are errored or unscored. {again}")
     return rows

@@ -134,7 +134,7 @@ def test_responses_without_a_score_have_the_exit_code_that_they_have_in_eval(
     monkeypatch.setattr(rescore, "execute_run", execute)
     said = run_command("rescore", run.pk, code=1)
     again = Run.objects.exclude(pk=run.pk).get()
-    assert "Some responses are errored or unscored. Request them again: " in said
+    assert "Some responses are errored or unscored. Request them again, with the config that the run has: " in said
     assert said.endswith(f"eval --resume {again.pk}\n")
 
 
