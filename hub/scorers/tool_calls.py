@@ -10,7 +10,7 @@ from hub.harnesses.base import Services
 from hub.harnesses.steps.tool_calls import ParsedCall, native_calls, text_calls
 from hub.protocols.messages import JSON, Message
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.expected_calls import Expected, expected
+from hub.scorers.comparison.expected_calls import Expected, composed, expected
 
 MAX_CALLS = 1000  # of an episode; matching is quadratic
 
@@ -52,6 +52,7 @@ class ToolCalls(Scorer[ToolCallsOptions]):
         detail: dict[str, JSON] = {"calls": [_plain(call) for call in made[:50]], "made": len(made)}
         if len(made) > MAX_CALLS:
             return Verdict.of(False, f"{len(made)} calls were made; more than {MAX_CALLS} are not compared.", **detail)
+        made = list(map(composed, made))
         folded = options.strings == "folded"
         pairs = (in_order if options.order == "strict" else in_any_order)(wanted, made, folded=folded)
         reason = _problem(options, wanted, made, pairs)

@@ -255,11 +255,11 @@ def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptio
     if not options.reward:
         return Verdict.of(result.exit_code == 0, "" if result.exit_code == 0 else f"{options.path} {ended}")
     try:
-        text = engine.read(box, f"{VERIFY}/{options.reward}", _MAX_REWARD_BYTES, root=True).decode("utf-8", "replace")
+        data = engine.read(box, f"{VERIFY}/{options.reward}", _MAX_REWARD_BYTES, root=True)
     except WorkspaceError:
         verdict = Verdict(value=None, reason=f"{options.path} wrote no {options.reward}; it {ended}")
     else:
-        verdict = read_reward(text, options.reward)
+        verdict = read_reward(data.decode("utf-8-sig", "replace"), options.reward)
     # Programs of the agent can fill the box, so that the script is killed or cannot start the next program.
     if verdict.value is None and (limits := engine.reached_limits(box)):
         reached = f"The box had reached its limit of {' and '.join(limits)} meanwhile."

@@ -42,7 +42,8 @@ def _status_of_failure(failure: FailureReport, ended: tuple[Status, str], limits
             return ended
         case "assertion":
             test = failure.test or message or f"line {failure.line}"
-            return Status.ASSERTION, cut_text(f"A test failed: {test}{f' ({message})' if message else ''}")
+            note = f" ({message})" if message and message != test else ""
+            return Status.ASSERTION, cut_text(f"A test failed: {test}{note}")
         case "missing":
             return Status.MISSING_ENTRY_POINT, cut_text(f"The code defines no {message}.")
         case "large":
@@ -57,4 +58,13 @@ def _status_of_failure(failure: FailureReport, ended: tuple[Status, str], limits
     error = f"{failure.error['type']}: {failure.error['message']}"
     if failure.kind == "bad_tests":
         return Status.BAD_TESTS, cut_text(f"The tests themselves failed: {error} (line {failure.line})")
+    if failure.error["type"] == "SystemExit":
+        return Status.EXCEPTION, cut_text(f"The tests ended with {_describe_exit(failure.error['message'])}.")
     return Status.EXCEPTION, cut_text(f"The tests could not use what the code returned: {error}")
+
+
+def _describe_exit(code: str) -> str:
+    """Return an exit code as text. Python prints one that is no number, and exits with 1."""
+    if code in ("True", "False"):
+        code = str(int(code == "True"))
+    return f"exit code {code}" if code.lstrip("-").isdigit() else f"exit code 1: {code!r}"

@@ -3,6 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import TypeVar, cast
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 # Characters that the checker of the Berkeley leaderboard also removes before it compares texts.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
@@ -18,20 +22,27 @@ def json_equal(a: object, b: object, *, folded: bool = False) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, str) and isinstance(b, str):
-        a, b = unicodedata.normalize("NFC", a), unicodedata.normalize("NFC", b)
+        a, b = composed_name(a), composed_name(b)
         return fold(a) == fold(b) if folded else a == b
     if isinstance(a, dict) and isinstance(b, dict):
-        a, b = _composed_keys(a), _composed_keys(b)
+        a, b = composed_keys(a), composed_keys(b)
         return a.keys() == b.keys() and all(json_equal(a[key], b[key], folded=folded) for key in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(json_equal(x, y, folded=folded) for x, y in zip(a, b, strict=True))
     return bool(a == b)
 
 
-def _composed_keys(value: Mapping[object, object]) -> Mapping[object, object]:
+def composed_keys(value: Mapping[K, V]) -> Mapping[K, V]:
     """Return *value* with its keys composed. A mapping of YAML may also have numbers as keys."""
-    composed = {unicodedata.normalize("NFC", key) if isinstance(key, str) else key: item for key, item in value.items()}
-    return composed if len(composed) == len(value) else value  # two keys that differ in composition only
+    keys = {cast(K, composed_name(key)) if isinstance(key, str) else key: key for key in value}
+    if len(keys) < len(value):
+        return value  # two keys that differ in composition only
+    return {composed: value[key] for composed, key in keys.items()}
+
+
+def composed_name(name: str) -> str:
+    """Return *name* with composed characters: é as one code point."""
+    return unicodedata.normalize("NFC", name)
 
 
 def fold(text: str) -> str:

@@ -1,15 +1,18 @@
-"""Expected tool calls of a rule, in three notations, and their comparison with the calls made. No side effects."""
+"""Expected tool calls of a rule, in three notations, and their comparison with the calls made. No side effects.
+
+Names of functions and arguments are composed (é is one code point) on both sides, see `composed`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.harnesses.steps.tool_calls import ParsedCall
 from hub.protocols.messages import JSON
-from hub.scorers.comparison.equality import json_equal
+from hub.scorers.comparison.equality import composed_keys, composed_name, json_equal
 
 ABSENT = ""  # among the acceptable values of the leaderboard's notation: the argument may be left out
 
@@ -28,6 +31,16 @@ class ExpectedCall(BaseModel):
     optional: list[str] = Field(default_factory=list)
     defaults: dict[str, JSON] = Field(default_factory=dict)
     free: list[str] = Field(default_factory=list)
+
+    @field_validator("name", "optional", "free")
+    @classmethod
+    def _compose_names(cls, value: str | list[str]) -> str | list[str]:
+        return composed_name(value) if isinstance(value, str) else list(map(composed_name, value))
+
+    @field_validator("arguments", "accept", "defaults")
+    @classmethod
+    def _compose_keys(cls, value: dict[str, JSON]) -> dict[str, JSON]:
+        return dict(composed_keys(value))
 
     @model_validator(mode="after")
     def _once(self) -> "ExpectedCall":
@@ -136,6 +149,11 @@ def expected(items: JSON) -> list[Expected]:
     return [_expected(item, f"expect[{number}]") for number, item in enumerate(items)]
 
 
+def composed(call: ParsedCall) -> ParsedCall:
+    """Return a call of a model as expected calls are compared with it."""
+    return replace(call, name=composed_name(call.name), arguments=composed_keys(call.arguments))
+
+
 def _expected(item: JSON, where: str) -> Expected:
     if isinstance(item, str):
         # A column of a table often has a call as JSON text.
@@ -170,11 +188,12 @@ def _leaderboard_call(item: Mapping[str, JSON], where: str) -> LeaderboardCall:
     for key, values in arguments.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{where}.{name}.{key} is a list of acceptable values")
-    return LeaderboardCall(name, arguments)
+    return LeaderboardCall(composed_name(name), composed_keys(arguments))
 
 
 def _acceptable(value: JSON, wanted: JSON, folded: bool) -> bool:
     if isinstance(value, dict) and isinstance(wanted, dict):
+        value, wanted = composed_keys(value), composed_keys(wanted)
         lists = {key: values for key, values in wanted.items() if isinstance(values, list)}
         if len(lists) < len(wanted):
             return json_equal(value, wanted, folded=folded)

@@ -36,7 +36,8 @@ def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleTy
     namespace = types.ModuleType(module)
     namespace.__file__ = filename  # `inspect` looks up the source of classes and functions by these
     linecache.cache[filename] = len(code), None, [f"{line}\n" for line in code.split("\n")], filename
-    sys.modules[module] = namespace  # dataclasses and typing look up the module of a class
+    if code or prelude:  # otherwise the job is a project of files, which may have a module of this name
+        sys.modules[module] = namespace  # dataclasses and typing look up the module of a class
     if prelude:
         try:
             exec(compile_source(prelude, "<prompt>"), namespace.__dict__)

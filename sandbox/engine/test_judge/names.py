@@ -14,6 +14,7 @@ from ..testing.recorder import BadTests
 from .imports import missing_package
 
 _NAMES_OF_SITE = frozenset("exit quit help copyright credits license".split())  # functions of the code have such names
+_ENDS = frozenset(("exit", "quit"))
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -37,15 +38,27 @@ def bind_names(
     Raises BadTests or NeedsSharedProcess.
 
     A name that this process can define is never taken from the code. If there is an entry point, no other name is
-    either, except an exception class and a class that the entry point extends.
+    either, except an exception class and a class that the entry point extends. `exit` and `quit` end the tests, unless
+    the tests use what they return: then they are functions of the code. What the code defines does not matter, because
+    it could otherwise keep tests from ending.
     """
     candidate = peer.find(entry_point) if entry_point else None
+    free = free_names(tree)
     if entry_point:
-        namespace[entry_point.rpartition(":")[2].split(".")[0]] = candidate
+        module, colon, path = entry_point.rpartition(":")
+        name, *attributes = path.split(".")
+        if not attributes:
+            namespace[name] = candidate
+        elif name in free:  # the tests name the class whose method is the entry point
+            namespace[name] = peer.find(f"{module}{colon}{name}")
         namespace.setdefault("candidate", candidate)
-    for name in free_names(tree):
+    values = _names_of_used_values(tree)
+    for name in free:
         is_built_in = hasattr(builtins, name) and name not in _NAMES_OF_SITE
         if name not in stubs and (name in namespace or is_built_in or name in modules):
+            continue
+        if name in _ENDS and name not in stubs and (entry_point or name not in values):
+            namespace[name] = sys.exit
             continue
         module = _ALIASES.get(name, name)
         if module in sys.stdlib_module_names or name in _ALIASES:
@@ -59,10 +72,12 @@ def bind_names(
 
 
 def free_names(tree: ast.Module) -> list[str]:
-    """Return the names that the text uses and defines nowhere, in order."""
+    """Return the names that the text uses and defines nowhere, in order, also in programs for `eval` and `exec`."""
     used: dict[str, None] = {}
     bound: set[str] = set()
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    nodes += [node for call in nodes for node in ast.walk(_program_of(call))]
+    for node in nodes:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
                 used[node.id] = None
@@ -77,6 +92,33 @@ def free_names(tree: ast.Module) -> list[str]:
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             bound.add(node.name)
     return [name for name in used if name not in bound]
+
+
+def _program_of(node: ast.AST) -> ast.AST:
+    """Return the parsed program of a call such as `eval("f(1)")`; an empty one for any other node."""
+    match node:
+        case ast.Call(func=ast.Name(id="eval" | "exec"), args=[ast.Constant(value=str(text))], keywords=[]):
+            try:
+                return ast.parse(text.strip())
+            except (SyntaxError, ValueError):
+                pass
+    return ast.Module([], [])
+
+
+def _names_of_used_values(tree: ast.Module) -> set[str]:
+    """Return the names that are read, except functions of calls whose value is not used, such as `quit()`."""
+    unused: set[ast.AST] = set()
+    for statement in ast.walk(tree):
+        waiting = [statement.value] if isinstance(statement, ast.Expr) else []
+        while waiting:
+            match waiting.pop():
+                case ast.Call(func=function):
+                    unused.add(function)
+                case ast.BoolOp(values=[*_, last]):
+                    waiting.append(last)
+                case ast.IfExp(body=body, orelse=orelse):
+                    waiting += body, orelse
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in unused}
 
 
 def _related_class(name: str, candidate: object, peer: Peer) -> object:
@@ -118,7 +160,10 @@ _SHARED_STATE = frozenset(
 
 def use_of_shared_state(tree: ast.Module) -> str:
     """Return why the tests need the process of the code, by the first name that acts on a process; else ""."""
+    printing = {node for call in ast.walk(tree) for node in _streams_written(call)}
     for node in ast.walk(tree):
+        if node in printing:
+            continue
         name = ""
         if isinstance(node, ast.Name):
             name = node.id
@@ -129,3 +174,13 @@ def use_of_shared_state(tree: ast.Module) -> str:
         if name in _SHARED_STATE:
             return f"they use `{name}`, which acts on its own process"
     return ""
+
+
+def _streams_written(node: ast.AST) -> list[ast.AST]:
+    """Return the streams to which a call prints, which changes nothing: `print(x, file=sys.stderr)`."""
+    match node:
+        case ast.Call(func=ast.Name(id="print"), keywords=keywords):
+            return [keyword.value for keyword in keywords if keyword.arg == "file"]
+        case ast.Call(func=ast.Attribute(value=ast.Attribute() as stream, attr="write" | "flush")):
+            return [stream]
+    return []

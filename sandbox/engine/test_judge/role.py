@@ -53,7 +53,7 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     check_imports(job["setup"], job["tests"])
     recorder = Recorder()
     provide_pytest(job["setup"], job["tests"], recorder)
-    namespace: dict[str, object] = {"__name__": "tests", **recorder.hooks()}
+    namespace: dict[str, object] = {"__name__": "tests", "__file__": "tests.py", **recorder.hooks()}
     prompt, tree = parse_prompt(job["prompt"])
     classes = frozenset(s.name for s in tree.body if isinstance(s, ast.ClassDef))
     functions = frozenset(s.name for s in tree.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef))

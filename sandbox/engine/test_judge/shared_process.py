@@ -54,9 +54,12 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     except BaseException as error:
         channel.send(frames.REPORT, codec.dumps(report_of_definition(error)))
         return
-    namespace: dict[str, object] = (
-        vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
-    )
+    own = {**recorder.hooks(), "__name__": "tests", "__file__": "tests.py", "candidate": target}
+    namespace: dict[str, object] = {"exit": sys.exit, "quit": sys.exit, **vars(module), **vars(solution), **own}
+    if job["entry_point"] and ":" in job["entry_point"]:  # in a module of a project
+        place, _, path = job["entry_point"].rpartition(":")
+        name = path.split(".")[0]
+        namespace[name] = find(solution, f"{place}:{name}")
     sys.modules["tests"] = types.ModuleType("tests")
     report: JudgeReport | BadTestsReport
     try:

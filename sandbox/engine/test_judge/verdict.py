@@ -14,6 +14,7 @@ from ..proxies.proxy import Proxy, state_of
 from ..testing.pytest_marks import Unsupported
 from ..testing.recorder import LISTED, BadTests, Recorder
 from ..testing.units import Unit, line_in_tests
+from ..testing.unittest_cases import SkippedTest
 
 _MAX_SHOWN = 1000
 
@@ -58,11 +59,14 @@ class VerdictBuilder:
         self._recorder, self._peer = recorder, peer
         self._unit, self._begun = Unit("", None, lambda: None), False
         self._passed = self._total = 0
-        self._named = False
+        self._named = self._skipped = self._any_skipped = False
         self._first: TestFailure | None = None
 
     def run(self, found: Iterable[Unit]) -> JudgeReport:
-        """Run the units until the candidate is lost or the tests prove to be broken. Return the verdict."""
+        """Run the units until the candidate is lost or the tests prove to be broken. Return the verdict.
+
+        Raises BadTests.
+        """
         for unit in found:
             self._unit, self._begun = unit, True
             failure = self._failure_of(unit)
@@ -71,6 +75,11 @@ class VerdictBuilder:
             self._count(unit, failure)
             if failure is not None and (failure["kind"] in _FINAL or not unit.name):
                 break
+        if self._any_skipped and not self._named and self._first is None:
+            raise BadTests("All tests are skipped.")
+        asked_nothing = self._peer is not None and not self._peer.answered
+        if asked_nothing and (self._first is None or self._first["kind"] == "assertion"):
+            raise BadTests("The tests use nothing that the code defines, so they have the same result with any code.")
         return self._verdict()
 
     def lost(self, signal: BaseException) -> JudgeReport:
@@ -82,10 +91,11 @@ class VerdictBuilder:
         return self._verdict()
 
     def _count(self, unit: Unit, failure: TestFailure | None) -> None:
-        if unit.name:
+        if unit.name and not self._skipped:
             self._named = True
             self._total += 1
             self._passed += failure is None
+        self._any_skipped = self._any_skipped or self._skipped
         self._first = self._first or failure
 
     def _verdict(self) -> JudgeReport:
@@ -107,15 +117,22 @@ class VerdictBuilder:
         """Run one unit. Return its failure, or None if it passed."""
         recorder, peer = self._recorder, self._peer
         recorder.failed = None
+        self._skipped = False
         before = recorder.executed
+        answered = 0
         if peer is not None:
             peer.too_large = None
+            answered = peer.answered
         try:
             unit.run()
         except (CandidateGone, Tampered, Missing) as signal:
             return self._failure(_LOST[type(signal)], message=str(signal))
         except Unsupported as error:
             return self._failure("unsupported", message=str(error))
+        except SkippedTest:
+            # Code could have its tests skipped by what it returns or raises.
+            self._skipped = peer is not None and peer.answered == answered
+            return None if self._skipped else self._failure_of_completed(unit, before)
         except TooLarge as error:
             return self._failure("large", message=str(error))
         except BaseException as error:
@@ -179,7 +196,7 @@ def _ends_tests(error: BaseException) -> bool:
     return (
         isinstance(error, SystemExit)
         and not hasattr(error, ORIGIN)
-        and (error.code is None or error.code == 0)
+        and (error.code is None or (type(error.code) in (int, bool) and not error.code))
         and trace is not None
         and trace.tb_frame.f_code.co_filename == "<tests>"
     )

@@ -1,12 +1,14 @@
 """Divides tests into units, each of which passes or fails, and runs them."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from . import fixtures, unittest_cases
 from .recorder import BadTests, Recorder, is_counted
+
+_EXITS = ("exit", "quit", "sys.exit", "SystemExit")
 
 
 class Unit(NamedTuple):
@@ -51,8 +53,11 @@ def units(
         for s in tree.body
         if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef) and s.name.startswith("test")
     }
-    classes = {s.name: _asserting_methods(s) for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)}
+    definitions = [s for s in tree.body if isinstance(s, ast.ClassDef)]
+    methods = {s.name: _asserting_methods(s) for s in definitions}
+    classes = _test_classes(tree, definitions, namespace)
     must = _has_assert(tree)
+    tree.body = [s for s in tree.body if not _runs_all_tests(s)]
     defines = is_check or bool(found or classes)
     program = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # this changes the tree
     yield Unit("", None, program, must_assert=must and not defines, defines=defines)
@@ -69,16 +74,18 @@ def units(
     except BaseException as error:  # parameters may come from the code, so it counts like an error in any unit
         yield Unit("", None, partial(_raise, error))
         return
-    if found and not tests_found and not cases and not kinds:
-        yield Unit("", None, partial(_raise, RuntimeError("All tests are marked to be skipped.")))
+    names = {kind: unittest_cases.test_names(kind) for kind in cases}
+    if defines and not tests_found and not any(names.values()):
+        if recorder.executed == 0 and must:
+            yield Unit("", None, partial(_raise, RuntimeError("There is no test, or all are marked to be skipped.")))
     for test, run in tests_found:
         if test.kind is None:
             yield Unit(test.name, found[test.function_name][0], run, found[test.function_name][1])
         else:
-            yield Unit(test.name, None, run, test.function_name in classes.get(test.kind.__name__, ()))
+            yield Unit(test.name, None, run, _is_asserting(test.kind, test.function_name, methods))
     for kind in cases:
-        for name in unittest_cases.test_names(kind):
-            asserts = name in classes.get(kind.__name__, ())
+        for name in names[kind]:
+            asserts = _is_asserting(kind, name, methods)
             yield Unit(f"{kind.__name__}.{name}", None, partial(unittest_cases.run_test, kind, name), asserts)
 
 
@@ -125,8 +132,49 @@ def _fails_always(node: ast.AST) -> bool:
     )
 
 
-def _is_test_class(statement: ast.ClassDef) -> bool:
-    return statement.name.startswith("Test") or any("TestCase" in ast.unparse(base) for base in statement.bases)
+def _is_asserting(kind: type, name: str, methods: Mapping[str, set[str]]) -> bool:
+    """Return whether a test method contains asserts. It may be inherited from another class of the tests.
+
+    methods  names of the methods with asserts, by class
+    """
+    definer = next((base for base in kind.__mro__ if name in vars(base)), kind)
+    return name in methods.get(definer.__name__, ())
+
+
+def _test_classes(tree: ast.Module, definitions: Iterable[ast.ClassDef], namespace: Mapping[str, object]) -> list[str]:
+    """Return the names of the classes whose methods may be tests: of pytest by their name, of unittest by a base.
+
+    The base may have another name, be another class of the tests, or one of their setup.
+    """
+    renamed = {
+        alias.asname
+        for s in tree.body
+        if isinstance(s, ast.ImportFrom)
+        for alias in s.names
+        if alias.name.endswith("TestCase") and alias.asname
+    }
+    cases = renamed | {
+        name for name, kind in namespace.items() if isinstance(kind, type) and unittest_cases.is_test_case(kind)
+    }
+    found = []
+    for definition in definitions:
+        bases = [ast.unparse(base) for base in definition.bases]
+        if any("TestCase" in base or base in cases for base in bases):
+            cases.add(definition.name)
+        elif not definition.name.startswith("Test"):
+            continue
+        found.append(definition.name)
+    return found
+
+
+def _runs_all_tests(statement: ast.stmt) -> bool:
+    """Return whether this only starts a runner: `unittest.main()`, `sys.exit(pytest.main())`. Units are run anyway."""
+    match statement:
+        case ast.Expr(value=ast.Call() as call) | ast.Raise(exc=ast.Call() as call):
+            if ast.unparse(call.func) in _EXITS and call.args and isinstance(call.args[0], ast.Call):
+                call = call.args[0]
+            return ast.unparse(call.func) in ("unittest.main", "pytest.main")
+    return False
 
 
 def _calls_check(tree: ast.Module) -> bool:
@@ -136,13 +184,15 @@ def _calls_check(tree: ast.Module) -> bool:
 
 
 def asserts_nothing(tests: ast.Module) -> bool:
-    """Return whether the tests contain nothing that is meant to fail."""
+    """Return whether the tests contain nothing that is meant to fail; `sys.exit(1)` is."""
     for node in ast.walk(tests):
         if isinstance(node, ast.Assert | ast.Raise):
             return False
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name.lower().startswith(("assert", "fail")) or name == "raises":
+                return False
+            if ast.unparse(node.func) in _EXITS and node.args and not _is_constant(node.args[0], False):
                 return False
     return True
 

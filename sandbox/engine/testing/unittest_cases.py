@@ -13,17 +13,29 @@ def is_test_case(kind: type) -> bool:
 
 
 def test_names(kind: type) -> list[str]:
-    """Return the names of the test methods of a test case, in the order in which unittest runs them."""
-    return list(sys.modules["unittest"].TestLoader().getTestCaseNames(kind))
+    """Return the names of the test methods of a test case, in the order in which unittest runs them.
+
+    Those that are marked to be skipped are left out.
+    """
+    if getattr(kind, "__unittest_skip__", False):
+        return []
+    names = sys.modules["unittest"].TestLoader().getTestCaseNames(kind)
+    return [name for name in names if not getattr(getattr(kind, name), "__unittest_skip__", False)]
+
+
+class SkippedTest(Exception):
+    """A test method that neither passed nor failed."""
 
 
 def run_test(kind: type, name: str) -> None:
-    """Run one test method, with its set-up and tear-down. Raises the exception that it raised."""
+    """Run one test method, with its set-up and tear-down. Raises the exception that it raised, or SkippedTest."""
     result = _CaseResult()
     sys.modules["unittest"].TestSuite([kind(name)]).run(result)
     if result.error is not None:
         raise result.error
-    if not result.ran and not result.skipped:
+    if result.skipped:
+        raise SkippedTest(f"{kind.__name__}.{name}")
+    if not result.ran:
         raise RuntimeError(f"{kind.__name__}.{name} was not run")
 
 

@@ -5,12 +5,14 @@ decoded answer. Each expression that this module does not support raises NotLite
 """
 
 import ast
+import builtins
 import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sandbox.engine.protocol import codec
+from sandbox.verdicts.parsing import parse
 
 Answers = Sequence[object]
 """The decoded answers to the calls of one assert, in order."""
@@ -140,6 +142,8 @@ class Compiler:
         name = dotted_name(node.func)
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(k.arg is None for k in node.keywords):
             raise NotLiteral
+        if name in ("eval", "exec") and any(_is_program(arg) for arg in node.args):
+            raise NotLiteral  # Python's function, which calls that of the code
         if name and self.is_target(name):
             args = [codec.encode(evaluate_constant(arg), _reject_object) for arg in node.args]
             kwargs = {str(k.arg): codec.encode(evaluate_constant(k.value), _reject_object) for k in node.keywords}
@@ -170,6 +174,17 @@ def evaluate_constant(node: ast.expr) -> object:
         raise
     except Exception as error:
         raise NotLiteral from error
+
+
+def _is_program(node: ast.expr) -> bool:
+    """Return whether this is a text that calls a function which is not Python's, such as `"f(1)"`."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return False
+    try:
+        calls = [call for call in ast.walk(parse(node.value.strip())) if isinstance(call, ast.Call)]
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(call.func, ast.Name) and not hasattr(builtins, call.func.id) for call in calls)
 
 
 def dotted_name(node: ast.expr) -> str:

@@ -210,6 +210,7 @@ grep -q secret /tmp/out && echo 1 > "$REWARD" || echo 0.25 > "$REWARD"
     ("script", "value", "reason"),
     [
         (b'echo \'{"reward": 0.5, "reason": "half"}\' > "$REWARD"', 0.5, "half"),
+        (b'printf \'\\357\\273\\277{"reward": 0.5, "reason": "half"}\' > "$REWARD"', 0.5, "half"),  # byte order mark
         (b"exit 0", None, "tests/test.sh wrote no reward.json; it ended with exit code 0."),
         (b"echo 1 >&2; false", None, "tests/test.sh wrote no reward.json; it ended with exit code 1: 1"),
         (b'echo NaN > "$REWARD"', None, "The reward in reward.json is nan; it must be from 0 to 1."),

@@ -218,3 +218,31 @@ def test_invalid_expectation_is_rejected_with_its_path(expect: Any, problem: str
 
 async def test_expectation_is_parsed_from_json_text() -> None:
     assert (await judged([json.dumps(FIND)], ("find", FIND["arguments"]))).value == 1
+
+
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize(("written", "made"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+@pytest.mark.parametrize(
+    "notation",
+    [
+        lambda key: {"name": key, "arguments": {key: key}},
+        lambda key: {"name": key, "accept": {key: [1, key]}},
+        lambda key: {"name": key, "arguments": {key: 1}, "optional": [key], "free": []},
+        lambda key: {"name": key, "defaults": {key: key}},
+        lambda key: {"name": key, "free": [key]},
+        lambda key: {key: {key: [key]}},
+        lambda key: {"any_of": [{"name": key, "arguments": {key: key}}]},
+    ],
+)
+async def test_names_of_functions_and_arguments_may_be_composed_or_not(notation: Any, written: str, made: str) -> None:
+    expect = notation(written)
+    arguments = {} if "optional" in expect else {made: made}
+    assert (await judged([expect], (made, arguments))).value == 1
+
+
+async def test_keys_within_leaderboard_arguments_may_be_composed_or_not() -> None:
+    expect = [{"find": {"place": [{COMPOSED: ["x"]}]}}]
+    assert (await judged(expect, ("find", {"place": {DECOMPOSED: "x"}}))).value == 1
+    assert (await judged(expect, ("find", {"place": {DECOMPOSED: "y"}}))).value == 0
