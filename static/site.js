@@ -74,8 +74,22 @@
     }
   });
 
+  // A second click while the server works would start another run or create another token. Other listeners and htmx may
+  // still take the event over, so what happened to it is known afterwards. No button gets disabled: a browser may keep
+  // that when the page is reloaded.
+  const submitted = new WeakSet();
   document.addEventListener("submit", (event) => {
     const form = event.target;
+    if (submitted.has(form)) {
+      event.preventDefault();
+      return;
+    }
+    setTimeout(() => {
+      if (event.defaultPrevented || form.method !== "post") return;
+      submitted.add(form);
+      event.submitter?.setAttribute("aria-disabled", "true");
+      announce("Sending…");
+    }, 0);
     if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) {
       event.preventDefault();
       return;

@@ -60,6 +60,30 @@ def test_reload_after_a_secret_is_shown_creates_no_second_one(visit: Visit) -> N
     assert (ApiToken.objects.count(), Webhook.objects.count()) == (1, 1)
 
 
+def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -> None:
+    page = visit("/account/", User.objects.create_user("ann"))
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    page.route("**/account/", lambda route: None)  # the server does not answer
+    page.get_by_label("Name").fill("laptop")
+    button = page.get_by_role("button", name="Create token")
+    twice = """async (button) => {
+        button.click();
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        button.click();
+        return button.ariaDisabled;
+    }"""
+    assert button.evaluate(twice) == "true"
+    page.wait_for_timeout(300)
+    assert len(sent) == 1
+
+
+def test_filters_of_all_kinds_are_in_line(visit: Visit) -> None:
+    page = visit("/preferences/", member("Reviewer"))
+    heights = "labels => labels.map((label) => label.querySelector('input, select').offsetHeight)"
+    assert len(set(page.locator(".filters").first.locator("label").evaluate_all(heights))) == 1
+
+
 def test_catalogue_filters_while_typing_and_updates_the_url(visit: Visit) -> None:
     environment("sums", title="Adding up", category="reasoning")
     environment("desk", title="Order desk", category="tool-use")

@@ -119,7 +119,13 @@ def test_download_that_is_refused_with_a_message_is_not_recorded(client: Client,
 
 def test_model_that_is_stored_but_fails_its_test_is_recorded(client: Client, runner: User) -> None:
     client.force_login(User.objects.create_superuser("boss"))
-    form = {"name": "other", "provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "parameters": "{}"}
+    form = {
+        "name": "other",
+        "provider": "openai",
+        "model": "m",
+        "base_url": "http://127.0.0.1:9/v1",
+        "parameters": "{}",
+    }
     assert client.post("/endpoints/new/", {**form, "enabled": "on", "test": "1"}).status_code == 302
     assert (AuditEntry.objects.get().action, ModelEndpoint.objects.count()) == ("runs:endpoint_new", 2)
 
