@@ -123,7 +123,8 @@
   // reloads it, and the session may end. The key names the user: another one may sign in next.
 
   const keptName = (form) => `kept:${form.dataset.keep}`;
-  const keptFields = (form) => [...form.elements].filter((field) => field.matches("textarea, input[type=text]"));
+  const keptFields = (form) => [...form.elements].filter((field) =>
+    field.matches("textarea, input:is([type=text], [type=url], [type=number])") && !field.closest("[data-in-address]"));
   const keep = (form, submitted) => {
     const fields = keptFields(form);
     if (!fields.some((field) => field.value !== field.defaultValue)) return;
@@ -153,8 +154,7 @@
       changed.forEach((field) => { field.value = kept.values[field.name]; });
       if (!changed.length) continue;
       form.querySelector("[data-kept-note]").hidden = false;
-      const fold = form.closest("details");
-      if (fold) fold.open = true;
+      changed.map((field) => field.closest("details")).filter(Boolean).forEach((fold) => { fold.open = true; });
     }
   };
   document.addEventListener("reset", (event) => {

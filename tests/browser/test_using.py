@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import Page, Request, expect
 
@@ -255,6 +256,33 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
     page.reload()
     expect(kept).to_be_hidden()
     assert not page.evaluate("Object.keys(sessionStorage).some((name) => name.startsWith('kept:'))")
+
+
+@pytest.mark.parametrize(
+    ("url", "label", "text", "button"),
+    [
+        ("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is"),
+        ("/endpoints/new/", "Name", "mine", "Save"),
+    ],
+)
+def test_form_that_is_sent_after_the_session_ended_is_filled_again(
+    visit: Visit, url: str, label: str, text: str, button: str
+) -> None:
+    User.objects.create_superuser("ann", password="a long enough one")
+    environment("capitals")
+    ModelEndpoint.objects.create(name="small", model="m")
+    page = visit(url, User.objects.get())
+    if url == "/runs/new/":
+        page.get_by_text("From YAML", exact=True).click()
+    page.get_by_label(label, exact=True).fill(text)
+    Session.objects.all().delete()
+    send = "button => { button.form.noValidate = true; button.click(); }"
+    page.get_by_role("button", name=button, exact=True).evaluate(send)
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("a long enough one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label(label, exact=True)).to_have_value(text)
 
 
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
