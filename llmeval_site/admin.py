@@ -49,7 +49,7 @@ class InvitingUserAdmin(UserAdmin):
             if invite_user(user, request):
                 messages.success(request, f"A link was mailed to {user} at {user.email}.")
             else:
-                messages.warning(request, f"{user} is inactive or has no mail address.")
+                messages.error(request, f"{user} is inactive or has no mail address.")
 
 
 def _reviews_of(user: User) -> SafeString:

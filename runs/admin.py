@@ -102,7 +102,7 @@ class RunAdmin(admin.ModelAdmin):
                 delete_run(run=run, user=request.user)
                 deleted += 1
             except RunActive as error:
-                messages.warning(request, str(error))
+                messages.error(request, str(error))
         if deleted:
             messages.success(request, f"Deleted {wording.counted(deleted, 'run')}.")
 

@@ -74,8 +74,22 @@
     }
   });
 
+  // A second click while the server works would start another run or create another token. Other listeners and htmx may
+  // still take the event over, so what happened to it is known afterwards. No button gets disabled: a browser may keep
+  // that when the page is reloaded.
+  const submitted = new WeakSet();
   document.addEventListener("submit", (event) => {
     const form = event.target;
+    if (submitted.has(form)) {
+      event.preventDefault();
+      return;
+    }
+    setTimeout(() => {
+      if (event.defaultPrevented || form.method !== "post") return;
+      submitted.add(form);
+      event.submitter?.setAttribute("aria-disabled", "true");
+      announce("Sending…");
+    }, 0);
     if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) {
       event.preventDefault();
       return;
@@ -109,7 +123,8 @@
   // reloads it, and the session may end. The key names the user: another one may sign in next.
 
   const keptName = (form) => `kept:${form.dataset.keep}`;
-  const keptFields = (form) => [...form.elements].filter((field) => field.matches("textarea, input[type=text]"));
+  const keptFields = (form) => [...form.elements].filter((field) =>
+    field.matches("textarea, input:is([type=text], [type=url], [type=number])") && !field.closest("[data-in-address]"));
   const keep = (form, submitted) => {
     const fields = keptFields(form);
     if (!fields.some((field) => field.value !== field.defaultValue)) return;
@@ -139,8 +154,7 @@
       changed.forEach((field) => { field.value = kept.values[field.name]; });
       if (!changed.length) continue;
       form.querySelector("[data-kept-note]").hidden = false;
-      const fold = form.closest("details");
-      if (fold) fold.open = true;
+      changed.map((field) => field.closest("details")).filter(Boolean).forEach((fold) => { fold.open = true; });
     }
   };
   document.addEventListener("reset", (event) => {

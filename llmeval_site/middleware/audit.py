@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.messages.storage.base import BaseStorage
 from django.http import HttpRequest, HttpResponseBase
 from django_guid import get_guid
 
@@ -47,10 +49,11 @@ class AuditMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         # Signing out removes the user from the request. A token is checked by the view, so its user is known later.
         before = None if request.method in _SAFE_METHODS else _user(request)
+        earlier = len(messages.get_messages(request))  # of another request, not shown yet
         response = self._get_response(request)
         # An error may be about something that was stored, such as a run of which no worker could be notified.
         effective = response.status_code < 400 or getattr(response, "stored", False)
-        if effective and _is_recorded(request):
+        if effective and _is_recorded(request) and not _is_refused(request, response, earlier):
             user = _user(request) or before
             if user is not None:
                 _store(request, response, user)
@@ -62,6 +65,19 @@ def _is_recorded(request: HttpRequest) -> bool:
     if request.method == "GET":
         return name in DOWNLOADS or name in SIGN_INS
     return request.method not in _SAFE_METHODS and name not in FREQUENT
+
+
+def _is_refused(request: HttpRequest, response: HttpResponseBase, earlier: int) -> bool:
+    """Return whether a page reports only errors about *request*, or the admin shows its form again."""
+    if _action(request).startswith("admin:") and response.status_code == 200:
+        return request.method not in _SAFE_METHODS
+    stored = messages.get_messages(request)
+    if not isinstance(stored, BaseStorage):
+        return False
+    used = stored.used
+    levels = [message.level for message in stored][earlier:]
+    stored.used = used  # reading them marks them as shown
+    return messages.ERROR in levels and messages.SUCCESS not in levels
 
 
 def _action(request: HttpRequest) -> str:

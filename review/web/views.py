@@ -238,7 +238,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         except AlreadyDecided as error:
             if _posted_texts(request):
                 return _render_not_stored(request, "You had already decided this pair", str(error))
-            messages.warning(request, str(error))
+            messages.error(request, str(error))
             return _respond_with_next_pair(request)
         except assignments.AssignmentLost as error:
             _keep_draft(request, assignment)
@@ -303,7 +303,7 @@ def skip(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             assignments.skip_pair(assignment=assignment, reason=_posted_text(request, "reason").strip())
         except assignments.AssignmentLost as error:
-            messages.warning(request, str(error))
+            messages.error(request, str(error))
         else:
             if assignment.preference_id is not None:
                 messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
@@ -321,10 +321,10 @@ def undo(request: HttpRequest) -> HttpResponse:
     try:
         assignment = decisions.undo_last(user=_user(request))
     except assignments.AssignmentLost as error:
-        messages.warning(request, f"Your last pair is not reopened. {error}")
+        messages.error(request, f"Your last pair is not reopened. {error}")
         return _respond_with_next_pair(request)
     if assignment is None:
-        messages.warning(request, "There is nothing to undo.")
+        messages.error(request, "There is nothing to undo.")
         return _respond_with_next_pair(request)
     in_force = " Your earlier verdict stays in force until you submit a new one." if assignment.preference_id else ""
     messages.info(request, f"Reopened.{in_force}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import Page, Request, expect
 
@@ -58,6 +59,30 @@ def test_reload_after_a_secret_is_shown_creates_no_second_one(visit: Visit) -> N
     page.reload()
     expect(page.get_by_text("It is not shown again")).to_be_hidden()
     assert (ApiToken.objects.count(), Webhook.objects.count()) == (1, 1)
+
+
+def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -> None:
+    page = visit("/account/", User.objects.create_user("ann"))
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    page.route("**/account/", lambda route: None)  # the server does not answer
+    page.get_by_label("Name").fill("laptop")
+    button = page.get_by_role("button", name="Create token")
+    twice = """async (button) => {
+        button.click();
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        button.click();
+        return button.ariaDisabled;
+    }"""
+    assert button.evaluate(twice) == "true"
+    page.wait_for_timeout(300)
+    assert len(sent) == 1
+
+
+def test_filters_of_all_kinds_are_in_line(visit: Visit) -> None:
+    page = visit("/preferences/", member("Reviewer"))
+    heights = "labels => labels.map((label) => label.querySelector('input, select').offsetHeight)"
+    assert len(set(page.locator(".filters").first.locator("label").evaluate_all(heights))) == 1
 
 
 def test_catalogue_filters_while_typing_and_updates_the_url(visit: Visit) -> None:
@@ -231,6 +256,33 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
     page.reload()
     expect(kept).to_be_hidden()
     assert not page.evaluate("Object.keys(sessionStorage).some((name) => name.startsWith('kept:'))")
+
+
+@pytest.mark.parametrize(
+    ("url", "label", "text", "button"),
+    [
+        ("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is"),
+        ("/endpoints/new/", "Name", "mine", "Save"),
+    ],
+)
+def test_form_that_is_sent_after_the_session_ended_is_filled_again(
+    visit: Visit, url: str, label: str, text: str, button: str
+) -> None:
+    User.objects.create_superuser("ann", password="a long enough one")
+    environment("capitals")
+    ModelEndpoint.objects.create(name="small", model="m")
+    page = visit(url, User.objects.get())
+    if url == "/runs/new/":
+        page.get_by_text("From YAML", exact=True).click()
+    page.get_by_label(label, exact=True).fill(text)
+    Session.objects.all().delete()
+    send = "button => { button.form.noValidate = true; button.click(); }"
+    page.get_by_role("button", name=button, exact=True).evaluate(send)
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("a long enough one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label(label, exact=True)).to_have_value(text)
 
 
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:

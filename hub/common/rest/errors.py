@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import serializers, views
 from rest_framework.exceptions import UnsupportedMediaType, ValidationError
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -67,7 +68,10 @@ def _error_response(error: Exception, context: Mapping[str, object]) -> Response
         return None
     if isinstance(error, ValidationError):
         errors = list(_flatten("", error.detail))
-        response.data = error_body("The request is invalid; nothing was changed.", response.status_code, errors)
+        request = context.get("request")
+        reading = isinstance(request, Request) and request.method in SAFE_METHODS
+        headline = "The request is invalid." if reading else "The request is invalid; nothing was changed."
+        response.data = error_body(headline, response.status_code, errors)
     else:
         response.data = error_body(_message(error, response, context), response.status_code)
     return response

@@ -152,10 +152,10 @@ def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
     try:
         received = check_draft(draft=found, user=_user(request))
     except (QuotaExceeded, TeamError) as error:  # the user may have left the team that was to own it
-        messages.error(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
+        messages.warning(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
         return _redirect_to_file(found, path)
     except (SandboxUnavailable, ArchiveUnavailable) as error:
-        messages.error(request, f"The files are kept, but the bundle cannot be checked now: {error}")
+        messages.warning(request, f"The files are kept, but the bundle cannot be checked now: {error}")
         return _redirect_to_file(found, path)
     if received is not None:
         return _redirect_to_version(request, *received)

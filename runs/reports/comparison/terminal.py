@@ -23,6 +23,7 @@ _LAYOUTS = (
     _FIRST,
     ("A - B", "95 %", "p"),
 )
+_UNITS = {"detectable": " points"}  # the title of the table gives it for the columns
 _TESTS = {
     "mcnemar": "exact McNemar",
     "paired_score": "score test with the effective number of cases",
@@ -92,7 +93,8 @@ def _figures(item: EnvironmentComparison) -> dict[str, Text]:
 
 def _print_details(console: Console, item: EnvironmentComparison, columns: Sequence[str]) -> None:
     slug = clean(item.slug)
-    beside = [f"{head} {figure.plain}" for head, figure in _figures(item).items() if head not in columns]
+    figures = _figures(item).items()
+    beside = [f"{head} {figure.plain}{_UNITS.get(head, '')}" for head, figure in figures if head not in columns]
     if beside:
         _print(console, Text(f"  {slug}: {', '.join(beside)}"))
     methods = f"interval: {write.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"

@@ -13,6 +13,9 @@ from runs.results.error_lines import find_error_line, without_line_number
 from runs.selectors import sees_endpoints, shown_spec
 from runs.web import queries
 
+_LONG_REASON = 600  # characters; a longer reason is folded, so that it does not push the transcript down
+_LONG_REASON_LINES = 8
+
 
 @require_safe
 def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
@@ -46,6 +49,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
     scores = list(found.scores.order_by("position"))
     context = {
         "response": found,
+        "long_reason": len(found.reason) > _LONG_REASON or found.reason.count("\n") >= _LONG_REASON_LINES,
         "marks": _error_lines(found, scores) if open_to_user else {},
         "target": found.case.data.get("target") if open_to_user else None,
         "has_target": open_to_user and "target" in found.case.data,

@@ -197,7 +197,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     ended_before = found.status in ENDED
     cancel_run(run=found)
     if ended_before:
-        messages.warning(request, "The run had already ended.")
+        messages.error(request, "The run had already ended.")
     elif found.status == Run.Status.CANCELLED:
         messages.success(request, "The run is cancelled. Stored responses are kept.")
     else:
@@ -233,7 +233,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         if notify_workers(request, found):
             messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
-        messages.warning(request, RunInProgress(found).message)
+        messages.error(request, RunInProgress(found).message)
     return redirect("runs:run", pk=pk)
 
 
@@ -306,7 +306,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         delete_run(run=found, user=request.user)
     except RunActive as error:
-        messages.warning(request, str(error))
+        messages.error(request, str(error))
         return redirect("runs:run", pk=pk)
     messages.success(request, f"Run {pk} is deleted. An administrator can restore it.")
     return redirect("runs:list")

@@ -307,7 +307,7 @@ def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[
         assert write.interval(item.paired.low, item.paired.high) in row
         assert write.p_value(item.paired.p_value) in row
         # A figure without a column of its own is printed below the table.
-        assert f"detectable {write.points(item.paired.mde).lstrip('+')}" in out.getvalue() or "detectable" in (
+        assert f"detectable {write.points(item.paired.mde).lstrip('+')} points" in out.getvalue() or "detectable" in (
             next(line for line in lines if "A - B" in line)
         )
     assert "…" not in out.getvalue()

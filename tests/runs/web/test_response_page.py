@@ -61,6 +61,21 @@ def test_pages_and_report_render_markdown_code_and_reasoning(client: Client, use
         assert "&lt;think&gt;" not in re.sub(r"<template.*?</template>", "", shown, flags=re.DOTALL)
 
 
+def test_long_reason_is_folded_and_a_reason_is_not_repeated_below_scores(client: Client, user: User) -> None:
+    reason = "It says Bergen, and the capital is Oslo. " * 40
+    response = answered(reason=reason)
+    stored_score(response, reason=reason)
+    stored_score(response, rule="style", reason="It is long.")
+    shown = page(client, f"/responses/{response.pk}/")
+    assert shown.count(reason.strip()) == 1
+    assert "Show all 1,640 characters" in shown
+    assert "It is long." in shown
+    Response.objects.update(reason="It is long.")
+    shown = page(client, f"/responses/{response.pk}/")
+    assert shown.count("It is long.") == 1
+    assert "Show all" not in shown[: shown.index("Transcript")]
+
+
 def test_source_is_shown_by_url_and_by_cookie(client: Client, user: User) -> None:
     url = f"/responses/{answered().pk}/"
     assert "It is *four*" in words(page(client, f"{url}?view=source"))

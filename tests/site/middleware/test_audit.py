@@ -84,6 +84,60 @@ def test_refused_requests_and_anonymous_requests_are_not_recorded(client: Client
     assert not AuditEntry.objects.exists()
 
 
+def stored_run_of(client: Client, user: User, status: str) -> Run:
+    """A run of *user*, who is signed in, with a fresh audit log."""
+    client.force_login(user)
+    assert start(client) == 201
+    Run.objects.update(status=status)
+    AuditEntry.objects.all().delete()
+    return Run.objects.get()
+
+
+def test_change_that_a_page_refuses_with_a_message_is_not_recorded(client: Client, runner: User) -> None:
+    run = stored_run_of(client, runner, Run.Status.FAILED)
+    ModelEndpoint.objects.update(enabled=False)
+    assert client.post(f"/runs/{run.pk}/resume/").status_code == 302
+    assert not AuditEntry.objects.exists()
+    ModelEndpoint.objects.update(enabled=True)  # the message of the refused request is not shown yet
+    assert client.post(f"/runs/{run.pk}/resume/").status_code == 302
+    assert AuditEntry.objects.get().action == "runs:resume"
+    run.refresh_from_db()
+    assert run.status == Run.Status.QUEUED
+    assert client.post(f"/runs/{run.pk}/delete/").status_code == 302  # it has not ended
+    Run.objects.update(status=Run.Status.COMPLETED)
+    assert client.post(f"/runs/{run.pk}/cancel/").status_code == 302  # it has ended
+    assert AuditEntry.objects.count() == 1
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "The run had already ended." in page and "The run is resumed" in page
+
+
+def test_download_that_is_refused_with_a_message_is_not_recorded(client: Client, runner: User) -> None:
+    run = stored_run_of(client, runner, Run.Status.COMPLETED)
+    assert client.get(f"/runs/{run.pk}/failures", {"format": "nonsense"}).status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_model_that_is_stored_but_fails_its_test_is_recorded(client: Client, runner: User) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    form = {
+        "name": "other",
+        "provider": "openai",
+        "model": "m",
+        "base_url": "http://127.0.0.1:9/v1",
+        "parameters": "{}",
+    }
+    assert client.post("/endpoints/new/", {**form, "enabled": "on", "test": "1"}).status_code == 302
+    assert (AuditEntry.objects.get().action, ModelEndpoint.objects.count()) == ("runs:endpoint_new", 2)
+
+
+def test_form_that_the_admin_shows_again_is_not_recorded(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    assert client.post("/admin/auth/group/add/", {"name": ""}).status_code == 200
+    assert not AuditEntry.objects.exists()
+    assert client.post("/admin/auth/group/add/", {"name": "Vision"}).status_code == 302
+    assert AuditEntry.objects.get().action == "admin:auth_group_add"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_run_of_which_no_worker_could_be_notified_is_recorded(client: Client, runner: User, settings: Settings) -> None:
     settings.TASK_APPLICATION = "tests.runs.unreachable_broker.app"

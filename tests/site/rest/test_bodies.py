@@ -52,3 +52,10 @@ def test_value_of_a_wrong_type_has_the_path_of_its_field(root: Client) -> None:
     body = {"verdict": "A", "issues": [{"side": "A", "category": "other"}, {"category": "other"}]}
     answer = root.post("/api/v1/pairs/1/decision", body, content_type="application/json")
     assert [error["path"] for error in answer.json()["errors"]] == ["issues[1].side"]
+
+
+def test_only_the_error_of_a_change_says_that_nothing_was_changed(root: Client) -> None:
+    read = root.get("/api/v1/runs/", {"page_size": "nonsense"})
+    assert (read.status_code, read.json()["message"]) == (400, "The request is invalid.")
+    changed = root.post("/api/v1/webhooks/", [], content_type="application/json")
+    assert (changed.status_code, changed.json()["message"]) == (400, "The request is invalid; nothing was changed.")
