@@ -89,6 +89,10 @@
       submitted.add(form);
       event.submitter?.setAttribute("aria-disabled", "true");
       announce("Sending…");
+      setTimeout(() => { // the user may have stopped the request
+        submitted.delete(form);
+        event.submitter?.removeAttribute("aria-disabled");
+      }, 10_000);
     }, 0);
     if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) {
       event.preventDefault();
