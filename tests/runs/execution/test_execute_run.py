@@ -900,7 +900,8 @@ def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_disk_of_stdout_is_reported(folder: Path) -> None:
-    command = [sys.executable, "manage.py", "eval", "--env", "word-problems", "--model", "demo", "--dry-run"]
+    (folder / "run.yaml").write_text(config_text("http://x/v1"))
+    command = [sys.executable, "manage.py", "eval", "--config", str(folder / "run.yaml"), "--dry-run"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             command,
