@@ -37,6 +37,7 @@ def test_first_run_of_a_catalogue_environment_takes_two_clicks(visit: Visit, run
     assert (run.environments.get().case_count, run.created_by) == (10, runner)
 
 
+@pytest.mark.exhaustive
 def test_panel_shows_needs_of_pilot_and_of_all_cases_and_pilot_continues_with_all(visit: Visit, runner: User) -> None:
     page = visit("/hub/changing-plans/", runner)
     panel = page.locator("#start")

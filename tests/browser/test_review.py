@@ -194,6 +194,7 @@ def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sig
     assert Preference.objects.get(source="human").critique == "Neither says why."
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("button", ["Skip", "Undo last"])
 @pytest.mark.parametrize("known", [False, True])  # whether the page has reported that the session has ended
 def test_words_before_skip_or_undo_are_kept_if_the_session_has_ended(sign_in: SignIn, button: str, known: bool) -> None:

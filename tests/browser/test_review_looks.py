@@ -116,6 +116,7 @@ def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None
     assert not found, "\n".join(found)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1440, 390])
 def test_each_block_of_an_answer_has_its_own_direction(sign_in: SignIn, width: int) -> None:
     code = "```python\n# שלום\nf(x):\n```"

@@ -67,6 +67,7 @@ def test_models_are_run_read_compared_and_reviewed_without_javascript(visit: Vis
     assert download.value.suggested_filename.endswith(".zip")
 
 
+@pytest.mark.exhaustive
 def test_buttons_that_need_javascript_are_hidden_without_it(visit: Visit, site: FullSite) -> None:
     for path in (f"/responses/{site.response.pk}/", f"/runs/{site.run.pk}/"):
         page = visit(path, site.user, script=False)

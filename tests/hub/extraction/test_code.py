@@ -316,7 +316,9 @@ HEAPS = {
 }
 
 
-@pytest.mark.parametrize("heap", HEAPS)
+@pytest.mark.parametrize(
+    "heap", [pytest.param(heap, marks=[pytest.mark.exhaustive] if i % 3 else []) for i, heap in enumerate(HEAPS)]
+)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """With quadratic patterns this would take minutes and exceed the time limit of the tests."""
     code(HEAPS[heap], entry_point="total", prefix=PREFIX)

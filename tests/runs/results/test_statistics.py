@@ -372,6 +372,7 @@ def test_quantile_of_nothing_is_undefined() -> None:
     assert quantile([], 0.5) is None
 
 
+@pytest.mark.exhaustive
 def test_every_interval_has_the_coverage_it_claims() -> None:
     benchmark = Path(__file__).parents[3] / "benchmarks" / "interval_coverage.py"
     done = subprocess.run([sys.executable, benchmark, "--quick"], check=False, capture_output=True, text=True)

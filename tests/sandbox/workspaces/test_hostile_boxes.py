@@ -161,6 +161,7 @@ def test_limits_that_a_box_has_reached_are_known(engine: WorkspaceEngine, box: H
     engine.end_processes(box)
 
 
+@pytest.mark.exhaustive
 def test_memory_spread_over_processes_is_limited(engine: WorkspaceEngine, box: Handle) -> None:
     program = (
         b"import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = bytearray(90 << 20); time.sleep(3)\n"
@@ -295,6 +296,7 @@ def test_handle_of_no_box_is_lost(native: WorkspaceEngine, name: str) -> None:
         native.execute(Handle(host="", id=name, generation=name, image=""), "true", 5)
 
 
+@pytest.mark.exhaustive
 def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
     limits = BoxLimits(pids=48, disk_mb=16, memory_mb=128, episode_s=6)
     handle = native.open(BoxSpec(image=containers.image(), limits=limits))

@@ -65,6 +65,7 @@ def test_processes_share_a_unix_socket(tmp_path: Path) -> None:
         assert client.get("http://site/").text == "one line"
 
 
+@pytest.mark.exhaustive
 def test_web_server_stops_although_clients_keep_connections_open() -> None:
     port = free_port()
     with _gunicorn(f"127.0.0.1:{port}") as process:
