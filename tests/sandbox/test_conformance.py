@@ -82,7 +82,8 @@ def _is_exhaustive(setup: Setup, case: Case) -> bool:
 
 
 SLOW = frozenset({"many-large-answers"})
-# Forgeries, and attacks on resources (kind C), are many of a kind: the ordinary suite tries every sixth and every second.
+# Many forgeries, and many attacks on resources (kind C), are alike. The ordinary suite tries every sixth of the former
+# and every second of the latter.
 RESOURCES = [case for case in TABLE if case.kind == "C"]
 RARE = frozenset(case.id for i, case in enumerate(FORGERIES) if i % 6) | {case.id for case in RESOURCES[1::2]}
 PROMISES = [
