@@ -44,9 +44,12 @@ def counted(noun: str, count: int, relation: Relation, bound: int) -> str:
     return "" if _HOLDS[relation](count, bound) else f"it has {count} {noun}, not {relation} {bound}"
 
 
-# Combining marks and joiners belong to a word: the vowel signs of Hindi, the points of Hebrew, é as two code points.
-# They do not begin one, because emoji have marks as well.
-_WORD = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}\p{M}_\u200c\u200d]*")
+# Patterns of `regex`, for use in brackets. Combining marks and joiners belong to a word: the vowel signs of Hindi, the
+# points of Hebrew, é as two code points. They do not begin one, because emoji have marks as well. `\w` of `regex`
+# would not do: it lacks the digit of H₂O.
+LETTERS = r"\p{L}\p{N}"
+IN_WORD = r"\p{L}\p{N}\p{M}\u200c\u200d"
+_WORD = regex.compile(rf"[{LETTERS}_][{IN_WORD}_]*")
 
 
 def words(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import regex
 from pydantic import Field, model_validator
 
-from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted, sentences, words
+from hub.scorers.constraints.base import IN_WORD, LETTERS, Constraint, Count, Relation, Text, counted, sentences, words
 from hub.scorers.constraints.keywords import compared
 
 
@@ -48,7 +48,7 @@ def _bare(word: str) -> str:
     return compared(word).strip("'-_")
 
 
-_FIRST_WORD = regex.compile(r"[\p{L}\p{N}_'’-][\p{L}\p{N}\p{M}_\u200c\u200d'’-]*")
+_FIRST_WORD = regex.compile(rf"[{LETTERS}_'’-][{IN_WORD}_'’-]*")
 
 
 class NthParagraph(Constraint):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import regex
 from pydantic import field_validator
 
-from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted
+from hub.scorers.constraints.base import IN_WORD, LETTERS, Constraint, Count, Relation, Text, counted
 from hub.scorers.constraints.keywords import compared, whole_word
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _first_letter(text: str, wrong: Callable[[str], bool], kind: str) -> str:
 
 
 # An abbreviation such as U.S. is one word.
-_WORD = regex.compile(r"(?:[^\W_]\.){2,}|[^\W_]+(?:[-'’][^\W_]+)*")
+_WORD = regex.compile(rf"(?:[{LETTERS}]\.){{2,}}|[{LETTERS}][{IN_WORD}]*(?:[-'’][{LETTERS}][{IN_WORD}]*)*")
 
 
 class CapitalWords(Constraint):

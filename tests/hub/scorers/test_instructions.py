@@ -100,7 +100,7 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "change_case:capital_word_frequency",
         {"capital_frequency": 1, "capital_relation": "exactly"},
-        ["E\u0323\u0300KO\u0323\u0301 ni", "❤️ A"],
+        ["E\u0323\u0300KO\u0323\u0301 ni", "❤️ A", "H₂O"],
         ["E\u0323\u0300KO\u0323\u0301 NI"],
     ),
     ("length_constraints:number_lines", {"num_lines": 2}, ["a\n\nb\n"], ["a", "a\nb\nc"]),
