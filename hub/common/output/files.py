@@ -39,8 +39,8 @@ def describe_file_error(error: OSError, path: Path, data_folder: Path) -> str:
 
 def _find_protected(path: Path) -> Path | None:
     """Return *path*, or the folder it would be in, if it belongs to the user of this process but is not writable."""
-    existing = path if path.exists() else path.parent
     with suppress(OSError):
+        existing = path if path.exists() else path.parent
         if existing.stat().st_uid == os.geteuid() and not os.access(existing, os.W_OK):
             return existing
     return None

@@ -72,6 +72,18 @@ def test_commands_report_files_of_their_own_user_that_are_not_writable(
     assert f"Permission denied. Make {lock} writable, or name another data" in capsys.readouterr().err
 
 
+def test_commands_report_files_in_folders_that_they_may_not_search(
+    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> bool:  # as for users other than root
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    settings.VAR_DIR = tmp_path
+    monkeypatch.setattr(Path, "exists", fail)
+    assert run(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a" / "b"))) == 2
+    assert "Run the command as the user who owns" in capsys.readouterr().err
+
+
 def test_commands_report_what_is_wrong_with_the_disk_and_the_database(
     tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
