@@ -68,9 +68,12 @@ def _is_recorded(request: HttpRequest) -> bool:
 
 
 def _is_refused(request: HttpRequest, response: HttpResponseBase, earlier: int) -> bool:
-    """Return whether a page reports only errors about *request*, or the admin shows its form again."""
+    """Return whether a page reports only errors about *request*, shows its form again, or says that nothing changed."""
+    if not getattr(response, "audited", True):
+        return True
     if _action(request).startswith("admin:") and response.status_code == 200:
-        return request.method not in _SAFE_METHODS
+        # After a change in a window of its own, a page closes the window.
+        return "popup_response_data" not in (getattr(response, "context_data", None) or {})
     stored = messages.get_messages(request)
     if not isinstance(stored, BaseStorage):
         return False

@@ -16,6 +16,7 @@ from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
 from hub.protocols.messages import JSON
 from hub.selectors import may_see_content
+from hub.web.audited import record_nothing
 from preferences.decision_fields import decision_fields
 from preferences.selectors import visible_preferences
 from review import decisions
@@ -80,7 +81,9 @@ def _render_pair(
 def _render_not_stored(request: HttpRequest, title: str, why: str) -> HttpResponse:
     """Report that a decision was not stored, and show the texts that were entered so that they can be copied."""
     context = {"title": title, "why": why, "typed": _posted_texts(request), "run": _run_filter(request)}
-    return render(request, "review/not_stored.html", context, status=_htmx_status(request, 409))
+    response = render(request, "review/not_stored.html", context, status=_htmx_status(request, 409))
+    record_nothing(response)
+    return response
 
 
 def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
@@ -249,7 +252,9 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
     assignment.pair = visible_pair(request.user, pk)
-    return _render_pair(request, assignment, form, _htmx_status(request, 200 if form.is_valid() else 422))
+    response = _render_pair(request, assignment, form, _htmx_status(request, 200 if form.is_valid() else 422))
+    record_nothing(response)
+    return response
 
 
 def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:

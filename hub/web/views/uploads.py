@@ -25,6 +25,7 @@ from hub.models import EnvironmentVersion, UploadDraft
 from hub.selectors import CURATE
 from hub.teams.choice import TeamError, choose_team
 from hub.teams.quotas import QuotaExceeded
+from hub.web.audited import record_nothing
 from hub.web.drafts import (
     MAX_PACKED,
     DraftChanged,
@@ -175,7 +176,9 @@ def _show_form_again(
         seen = current.digest if changed else request.POST.get("seen", "")
         shown = DraftFile(path, seen, request.POST.get("text", current.text), current.note)
         status = 200 if request.headers.get("HX-Request") else 422
-        return _page(request, found, bundle, shown, problem=problem, status=status)
+        response = _page(request, found, bundle, shown, problem=problem, status=status)
+    record_nothing(response)
+    return response
 
 
 def _page(

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from hub.bundles.stored import ArchiveUnavailable
 from hub.teams.quotas import QuotaExceeded
+from hub.web.audited import record_nothing
 from hub.web.queries import facets
 from runs.config.parsed import ConfigError
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
@@ -72,8 +73,11 @@ def _show_draft(request: HttpRequest, user: User, draft: Draft, more: dict[str, 
     """Redirect to the address of the state, or show the page itself if the address would be too long."""
     address = draft.address()
     if address:
-        return redirect(address)
-    return _page(request, draft, NewRunForm(draft, user=user, complete=False), more)
+        response: HttpResponse = redirect(address)
+    else:
+        response = _page(request, draft, NewRunForm(draft, user=user, complete=False), more)
+    record_nothing(response)
+    return response
 
 
 def _read_yaml(request: HttpRequest, user: User, draft: Draft, *, start: bool) -> HttpResponse:
@@ -134,6 +138,7 @@ def _update(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
     )
     response = render(request, "runs/new.html#update", {**context, "oob": True})
     response["HX-Replace-Url"] = draft.address() or "false"
+    record_nothing(response)
     patch_vary_headers(response, ["HX-Request"])
     return response
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from hub.teams.membership import list_targets
-from hub.web.audited import record_move
+from hub.web.audited import record_move, record_nothing
 from runs.description import describe_run, may_describe, tags_of
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_too_long, is_run_complete
@@ -216,7 +216,9 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found, retry_too_long=retry_too_long):
         unchanged = " Its budget is unchanged." if request.POST.get("budget_usd") else ""
         messages.info(request, f"The run is complete: no response is to be requested.{unchanged}")
-        return redirect("runs:run", pk=pk)
+        response = redirect("runs:run", pk=pk)
+        record_nothing(response)
+        return response
     try:
         if not is_valid:
             raise BudgetError("The new budget is not an amount of US dollars, such as 20.")

@@ -17,6 +17,7 @@ from hub.common.problems import Problem
 from hub.manifest.problems import BundleError, problem_to_json
 from hub.models import Environment, EnvironmentVersion, UploadDraft
 from hub.web import drafts
+from llmeval_site.models import AuditEntry
 from llmeval_site.retention import expired_drafts, removals_by_settings
 from sandbox.client import shared_pools
 from sandbox.errors import SandboxUnavailable
@@ -163,6 +164,7 @@ def test_unsafe_names_are_refused_and_the_text_is_kept(client: Client, address: 
     assert answer.status_code == 422
     assert "was not stored" in text(answer) and "\nmy text</textarea>" in text(answer)
     assert client.post(address, {"path": path, "text": "my text"}, headers={"HX-Request": "true"}).status_code == 200
+    assert not AuditEntry.objects.filter(action="hub:draft").exists()
 
 
 def test_null_characters_and_missing_paths_get_an_error(client: Client, address: str) -> None:

@@ -17,9 +17,11 @@ from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.middleware.audit import DOWNLOADS, FREQUENT
 from llmeval_site.models import AuditEntry
+from review.models import Assignment
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
+from tests.review.pages import waiting_pairs
 from tests.site.teams.world import stored_team
 
 pytestmark = pytest.mark.django_db
@@ -136,6 +138,36 @@ def test_form_that_the_admin_shows_again_is_not_recorded(client: Client) -> None
     assert not AuditEntry.objects.exists()
     assert client.post("/admin/auth/group/add/", {"name": "Vision"}).status_code == 302
     assert AuditEntry.objects.get().action == "admin:auth_group_add"
+
+
+def test_changes_in_windows_that_the_admin_closes_are_recorded(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    assert client.post("/admin/auth/group/add/", {"name": "Vision", "_popup": "1"}).status_code == 200
+    assert AuditEntry.objects.get().action == "admin:auth_group_add"
+
+
+def test_forms_of_pages_that_change_nothing_are_not_recorded(client: Client, runner: User) -> None:
+    run = stored_run_of(client, runner, Run.Status.COMPLETED)
+    htmx = {"HX-Request": "true"}
+    assert client.post("/runs/new/", {"name": "x"}, headers=htmx).status_code == 200  # another choice in the form
+    assert client.post("/runs/new/", {"name": "x", "do": "update"}).status_code == 302
+    Run.objects.update(tracking_state="")
+    Run.objects.get().environments.update(case_count=0)  # so no response is missing
+    assert client.post(f"/runs/{run.pk}/resume/").status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_forms_that_htmx_shows_again_are_not_recorded(client: Client) -> None:
+    htmx = {"HX-Request": "true"}
+    (pair,) = waiting_pairs(1)
+    client.force_login(User.objects.create_superuser("boss"))
+    client.get("/review/")
+    address = f"/review/{pair.pk}/decision/"
+    assert "Choose a verdict." in client.post(address, headers=htmx).content.decode()
+    Assignment.objects.update(reviewer=User.objects.create_user("ann"))
+    answer = client.post(address, {"verdict": "a"}, headers=htmx)
+    assert "This pair is not assigned to you" in answer.content.decode()
+    assert not AuditEntry.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
