@@ -23,7 +23,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
-from hub.web.audited import record_move
+from hub.web.audited import record_move, record_nothing
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.description import MAX_TAGS, describe_run
 from runs.execution.dispatch import dispatch_run
@@ -284,7 +284,9 @@ class RunResume(ChangeEndpoint):
         body = Resumption.read(request)
         retry_too_long = body.get("retry_too_long", False)
         if is_run_complete(run, retry_too_long=retry_too_long):
-            return Answer(RunItem(run).data)
+            answer = Answer(RunItem(run).data)
+            record_nothing(answer)
+            return answer
         budget, user = body.get("budget_usd"), cast(User, request.user)
         if not resume_run(run=run, budget_usd=budget, user=user, retry_too_long=retry_too_long):
             raise RunInProgress(run)

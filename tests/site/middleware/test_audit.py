@@ -146,7 +146,7 @@ def test_changes_in_windows_that_the_admin_closes_are_recorded(client: Client) -
     assert AuditEntry.objects.get().action == "admin:auth_group_add"
 
 
-def test_forms_of_pages_that_change_nothing_are_not_recorded(client: Client, runner: User) -> None:
+def test_requests_that_change_nothing_are_not_recorded(client: Client, runner: User) -> None:
     run = stored_run_of(client, runner, Run.Status.COMPLETED)
     htmx = {"HX-Request": "true"}
     assert client.post("/runs/new/", {"name": "x"}, headers=htmx).status_code == 200  # another choice in the form
@@ -154,6 +154,7 @@ def test_forms_of_pages_that_change_nothing_are_not_recorded(client: Client, run
     Run.objects.update(tracking_state="")
     Run.objects.get().environments.update(case_count=0)  # so no response is missing
     assert client.post(f"/runs/{run.pk}/resume/").status_code == 302
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").status_code == 200
     assert not AuditEntry.objects.exists()
 
 
