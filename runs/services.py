@@ -172,6 +172,8 @@ def resume_run(
     UserError if *user* may not resume the run for its team or if a model is disabled, and RunNotFound if the run
     was deleted.
     """
+    if not owner and run.status in ACTIVE:
+        return False
     if user is not None:
         _check_teams(run, user)
     if user is not None or run.created_by_id is not None:  # a command may describe models that are not registered

@@ -283,6 +283,9 @@ def test_run_is_resumed_only_if_no_model_that_it_would_call_is_disabled(client: 
     assert "&#x27;large&#x27; is disabled" in client.post(f"/runs/{run.pk}/resume/", follow=True).content.decode()
     assert "'large' is disabled" in client.post(f"/api/v1/runs/{run.pk}/resume").json()["message"]
     assert Run.objects.get(pk=run.pk).status == "interrupted"
+    Run.objects.filter(pk=run.pk).update(status="running")
+    assert client.post(f"/api/v1/runs/{run.pk}/resume").status_code == 409
+    Run.objects.filter(pk=run.pk).update(status="interrupted")
     ModelEndpoint.objects.filter(name="large").update(enabled=True)
     ModelEndpoint.objects.filter(name="small").update(enabled=False)  # it has responded to all cases
     assert resume_run(run=run, user=user)
