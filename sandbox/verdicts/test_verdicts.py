@@ -65,6 +65,6 @@ def _status_of_failure(failure: FailureReport, ended: tuple[Status, str], limits
 
 def _describe_exit(code: str) -> str:
     """Return an exit code as text. Python prints one that is no number, and exits with 1."""
-    if code in ("True", "False"):
+    if code in ("True", "False", ""):
         code = str(int(code == "True"))
     return f"exit code {code}" if code.lstrip("-").isdigit() else f"exit code 1: {code!r}"

@@ -51,7 +51,7 @@ class Peer:
         self._lock = allocate_lock()
         self._asking_thread = 0  # the thread that holds the lock
         self._history = ReplyHistory()
-        self._failed_assert: AssertionError | None = None  # in a function of the tests that the code called
+        self._ending: BaseException | None = None  # from a function of the tests that the code called: ends the test
         self.values = ValueConverter(self, namespace, shared)
         self.named_classes: set[str] = set()  # classes of the code that the tests name
         self.plain_values: dict[int, object] = {}  # handle -> value of the built-in type that the object extends
@@ -230,9 +230,9 @@ class Peer:
             if isinstance(nodes, list):
                 self._keep(request, reply, kind, objects)
             self._compare(operation, request, kind, reply[kind], watched)
-            if self._failed_assert is not None:  # even if the code caught it
-                failed, self._failed_assert = self._failed_assert, None
-                raise failed
+            if self._ending is not None:  # even if the code caught it
+                ending, self._ending = self._ending, None
+                raise ending
             if error is not None:
                 raise error
             return value
@@ -368,14 +368,17 @@ class Peer:
             reply = {"raised": {"g": "AttributeError"}, "args": {"t": [str(error)]}, "origin": None}
         except StopIteration as stop:
             reply = {"stopped": values.encode(stop.value)}
-        except Exception as error:
+        except (CandidateGone, Tampered, Missing):
+            raise
+        except BaseException as error:
             reply = self._raised(error)
         self._send(reply)
 
-    def _raised(self, error: Exception) -> dict[str, object]:
+    def _raised(self, error: BaseException) -> dict[str, object]:
         """Return the reply for an exception of the tests, without the text of a failed assert, which shows values."""
+        if isinstance(error, AssertionError) or not isinstance(error, Exception):
+            self._ending = self._ending or error
         if isinstance(error, AssertionError):
-            self._failed_assert = self._failed_assert or error
             args = codec.encode(())
         else:
             args = codec.encode(tuple(error.args), self.values.export)

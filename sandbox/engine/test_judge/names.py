@@ -39,8 +39,8 @@ def bind_names(
 
     A name that this process can define is never taken from the code. If there is an entry point, no other name is
     either, except an exception class and a class that the entry point extends. `exit` and `quit` end the tests, unless
-    the tests use what they return: then they are functions of the code. What the code defines does not matter, because
-    it could otherwise keep tests from ending.
+    the tests use them as other functions (see `names_that_end`). What the code defines does not matter, because it
+    could otherwise keep tests from ending.
     """
     candidate = peer.find(entry_point) if entry_point else None
     free = free_names(tree)
@@ -52,12 +52,12 @@ def bind_names(
         elif name in free:  # the tests name the class whose method is the entry point
             namespace[name] = peer.find(f"{module}{colon}{name}")
         namespace.setdefault("candidate", candidate)
-    values = _names_of_used_values(tree)
+    ends = names_that_end(tree)
     for name in free:
         is_built_in = hasattr(builtins, name) and name not in _NAMES_OF_SITE
         if name not in stubs and (name in namespace or is_built_in or name in modules):
             continue
-        if name in _ENDS and name not in stubs and (entry_point or name not in values):
+        if name in _ENDS and name not in stubs and (entry_point or name in ends):
             namespace[name] = sys.exit
             continue
         module = _ALIASES.get(name, name)
@@ -105,20 +105,31 @@ def _program_of(node: ast.AST) -> ast.AST:
     return ast.Module([], [])
 
 
-def _names_of_used_values(tree: ast.Module) -> set[str]:
-    """Return the names that are read, except functions of calls whose value is not used, such as `quit()`."""
-    unused: set[ast.AST] = set()
-    for statement in ast.walk(tree):
-        waiting = [statement.value] if isinstance(statement, ast.Expr) else []
-        while waiting:
-            match waiting.pop():
-                case ast.Call(func=function):
-                    unused.add(function)
-                case ast.BoolOp(values=[*_, last]):
-                    waiting.append(last)
-                case ast.IfExp(body=body, orelse=orelse):
-                    waiting += body, orelse
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in unused}
+def names_that_end(tree: ast.Module) -> set[str]:
+    """Return those of `exit` and `quit` that end the tests.
+
+    The others are functions of the code: the tests call them with several arguments, or compare, assign, assert or pass
+    on the result of the call itself. In `return exit(1)` or `x = f(1) == 2 or exit(1)` they end the tests.
+    """
+    functions: set[str] = set()
+    for node in ast.walk(tree):
+        used: list[ast.expr | None] = []
+        match node:
+            case ast.Compare(left=left, comparators=comparators):
+                used = [left, *comparators]
+            case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.Assert(test=value):
+                used = [value]
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if len(args) + len(keywords) > 1:
+                functions.add(name)
+                used = [*args]
+            case ast.Call(func=function, args=args):
+                used = [*args]
+                if isinstance(function, ast.Name) and function.id == "check":
+                    functions.update(arg.id for arg in args if isinstance(arg, ast.Name))
+        functions.update(
+            call.func.id for call in used if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        )
+    return set(_ENDS - functions)
 
 
 def _related_class(name: str, candidate: object, peer: Peer) -> object:

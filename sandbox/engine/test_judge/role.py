@@ -12,6 +12,7 @@ from ..protocol.error_reports import describe
 from ..proxies.peer import Peer
 from ..testing import pytest_api
 from ..testing.recorder import BadTests, Recorder
+from ..testing.skips import may_depend_on_code
 from ..testing.units import asserts_nothing, units
 from .imports import ProjectFinder, check_imports, execute_star_imports
 from .names import NeedsSharedProcess, bind_names, use_of_shared_state
@@ -78,6 +79,7 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     if asserts_nothing(tree):
         raise BadTests("The tests assert nothing.")
     execute_star_imports(tree, namespace)
+    builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
     builder.reason = use_of_shared_state(tree)
     peer.raise_lines = _lines_that_raise(tree)
     candidate = bind_names(tree, namespace, peer, job["entry_point"], job["modules"], stubs)

@@ -5,6 +5,7 @@ this very program: a negative control (see `negative_control`), a comparison of 
 snapshot from before the code, and the count of executed asserts.
 """
 
+import ast
 import sys
 import types
 from typing import TypedDict
@@ -14,8 +15,10 @@ from ..protocol import codec, frames
 from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
 from ..testing.recorder import BadTests, Recorder
+from ..testing.skips import may_depend_on_code
 from ..testing.units import controlled, units
 from .imports import check_imports
+from .names import names_that_end
 from .role import execute_support, provide_pytest
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
@@ -56,6 +59,7 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
         return
     own = {**recorder.hooks(), "__name__": "tests", "__file__": "tests.py", "candidate": target}
     namespace: dict[str, object] = {"exit": sys.exit, "quit": sys.exit, **vars(module), **vars(solution), **own}
+    builder = VerdictBuilder(recorder)
     if job["entry_point"] and ":" in job["entry_point"]:  # in a module of a project
         place, _, path = job["entry_point"].rpartition(":")
         name = path.split(".")[0]
@@ -64,8 +68,12 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     report: JudgeReport | BadTestsReport
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
+        text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
+        builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
+        if not job["entry_point"]:
+            namespace |= dict.fromkeys(names_that_end(ast.parse(text, "<tests>")), sys.exit)
         found = units(job["tests"], namespace, recorder, target)
-        report = VerdictBuilder(recorder).run(controlled(found) if job["control"] else found)
+        report = builder.run(controlled(found) if job["control"] else found)
     except BadTests as error:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:

@@ -1,6 +1,7 @@
 """Runs units of tests and builds the verdict that a test judge reports."""
 
 import ast
+import os
 import reprlib
 from collections.abc import Iterable
 from typing import NotRequired, TypedDict
@@ -13,10 +14,11 @@ from ..proxies.peer import Peer
 from ..proxies.proxy import Proxy, state_of
 from ..testing.pytest_marks import Unsupported
 from ..testing.recorder import LISTED, BadTests, Recorder
+from ..testing.skips import SkippedTest
 from ..testing.units import Unit, line_in_tests
-from ..testing.unittest_cases import SkippedTest
 
 _MAX_SHOWN = 1000
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 _LOST = {CandidateGone: "gone", Tampered: "tampered", Missing: "missing"}
@@ -55,6 +57,7 @@ class VerdictBuilder:
 
     def __init__(self, recorder: Recorder, peer: Peer | None = None) -> None:
         """`peer`: the connection to the candidate, if it is another process."""
+        self.skips_may_depend_on_code = False
         self.reason = ""  # why the tests need the process of the code; if set, a failure is no failure of the code
         self._recorder, self._peer = recorder, peer
         self._unit, self._begun = Unit("", None, lambda: None), False
@@ -119,25 +122,27 @@ class VerdictBuilder:
         recorder.failed = None
         self._skipped = False
         before = recorder.executed
-        answered = 0
         if peer is not None:
             peer.too_large = None
-            answered = peer.answered
         try:
             unit.run()
         except (CandidateGone, Tampered, Missing) as signal:
             return self._failure(_LOST[type(signal)], message=str(signal))
         except Unsupported as error:
             return self._failure("unsupported", message=str(error))
-        except SkippedTest:
-            # Code could have its tests skipped by what it returns or raises.
-            self._skipped = peer is not None and peer.answered == answered
-            return None if self._skipped else self._failure_of_completed(unit, before)
+        except SkippedTest as skipped:
+            self._skipped = self._may_skip(skipped)
+            if self._skipped:
+                return None
+            return self._failure("assertion", message="it was skipped, which may depend on the code")
         except TooLarge as error:
             return self._failure("large", message=str(error))
         except BaseException as error:
             if recorder.control is None and _ends_tests(error):
-                return self._failure_of_completed(unit, before)
+                failed = _failed_assert_before(error)
+                if failed is None:
+                    return self._failure_of_completed(unit, before)
+                error = failed
             described = getattr(error, ORIGIN, None)
             line = line_in_tests(error)
             if described is not None:
@@ -148,6 +153,12 @@ class VerdictBuilder:
             kind = "test_error" if peer is None or peer.influenced else "bad_tests"
             return self._failure(kind, error=describe(error, "<tests>"), line=line)
         return self._failure_of_completed(unit, before)
+
+    def _may_skip(self, skipped: SkippedTest) -> bool:
+        """Return whether the code cannot be the reason why a test is skipped."""
+        if self._peer is None:  # the code itself may raise `SkipTest`
+            return skipped.marked and not self.skips_may_depend_on_code
+        return not (self.skips_may_depend_on_code and self._peer.influenced)
 
     def _failure_of_completed(self, unit: Unit, before: int) -> TestFailure | None:
         """Return the failure of a unit that raised nothing, or None. Raises BadTests.
@@ -190,16 +201,27 @@ class VerdictBuilder:
 
 def _ends_tests(error: BaseException) -> bool:
     """Return whether lines of the tests end them with exit code 0, by `sys.exit()` or `raise SystemExit`."""
+    if not isinstance(error, SystemExit) or hasattr(error, ORIGIN):
+        return False
+    if error.code is not None and (type(error.code) not in (int, bool) or error.code):
+        return False
+    files = []
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        files.append(trace.tb_frame.f_code.co_filename)
         trace = trace.tb_next
-    return (
-        isinstance(error, SystemExit)
-        and not hasattr(error, ORIGIN)
-        and (error.code is None or (type(error.code) in (int, bool) and not error.code))
-        and trace is not None
-        and trace.tb_frame.f_code.co_filename == "<tests>"
-    )
+    if "<tests>" not in files or files[-1] != "<tests>":
+        return False
+    # The code may not call a function of the tests that ends them.
+    return all(file.startswith(("<tests>", "<frozen ", _LIBRARY)) for file in files[files.index("<tests>") :])
+
+
+def _failed_assert_before(error: BaseException) -> AssertionError | None:
+    """Return the failed assert that tests were handling when they ended: `finally: exit()`."""
+    context = error.__context__
+    while context is not None and not isinstance(context, AssertionError):
+        context = context.__context__
+    return context
 
 
 def _without_hook(condition: ast.expr) -> ast.expr:

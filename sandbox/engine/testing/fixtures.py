@@ -8,6 +8,7 @@ from itertools import product
 from typing import TypeVar, cast
 
 from .pytest_marks import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
+from .skips import SkippedTest
 
 T = TypeVar("T")
 _GENERATOR = 0x20  # flags of code objects
@@ -69,9 +70,10 @@ class FixtureRequest:
 class Test:
     """One test with one set of parameters.
 
-    name    as pytest shows it
-    params  fixture -> (value, index) of its own parameters
-    ends    scopes that end with this test
+    name     as pytest shows it
+    params   fixture -> (value, index) of its own parameters
+    ends     scopes that end with this test
+    skipped  whether a mark says that it is skipped
     """
 
     name: str
@@ -82,6 +84,7 @@ class Test:
     values: dict[str, object]
     params: dict[str, tuple[object, int]]
     ends: list[Scope] = field(default_factory=list)
+    skipped: bool = False
 
 
 class Suite:
@@ -132,9 +135,10 @@ class Suite:
         if not callable(function):
             return
         marks = [*marks_of(function), *(marks_of(kind) if kind else []), *self._marks]
-        if is_skipped(marks):
-            return
         function_name, name = name, f"{kind.__name__}.{name}" if kind else name
+        if is_skipped(marks):
+            yield Test(name, function_name, function, kind, [], {}, {}, skipped=True)
+            return
         given = parameters_of(marks)
         direct = {argument for parameters in given for argument in parameters.names}
         arguments = self._arguments(function_name, function, kind, direct)
@@ -199,6 +203,8 @@ class Suite:
     def _run(self, test: Test) -> None:
         error: BaseException | None = None
         try:
+            if test.skipped:
+                raise SkippedTest(test.name, marked=True)
             _Run(self, test).call()
         except BaseException as raised:
             error = raised

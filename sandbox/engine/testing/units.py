@@ -74,10 +74,13 @@ def units(
     except BaseException as error:  # parameters may come from the code, so it counts like an error in any unit
         yield Unit("", None, partial(_raise, error))
         return
+    for definition in tree.body:
+        if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _replaced(definition, namespace, {*found, *classes})
     names = {kind: unittest_cases.test_names(kind) for kind in cases}
     if defines and not tests_found and not any(names.values()):
         if recorder.executed == 0 and must:
-            yield Unit("", None, partial(_raise, RuntimeError("There is no test, or all are marked to be skipped.")))
+            yield Unit("", None, partial(_raise, RuntimeError("There is no test.")))
     for test, run in tests_found:
         if test.kind is None:
             yield Unit(test.name, found[test.function_name][0], run, found[test.function_name][1])
@@ -87,6 +90,35 @@ def units(
         for name in names[kind]:
             asserts = _is_asserting(kind, name, methods)
             yield Unit(f"{kind.__name__}.{name}", None, partial(unittest_cases.run_test, kind, name), asserts)
+
+
+def _replaced(
+    definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, namespace: Mapping[str, object], tests: set[str]
+) -> Iterator[Unit]:
+    """Yield a unit that fails for each test that is none any more, because its decorator returned something else.
+
+    The decorator may be a function of the code.
+    """
+    name = definition.name
+    if name not in tests:
+        return
+    found = namespace.get(name)
+    is_class = isinstance(definition, ast.ClassDef)
+    lost = []
+    if definition.decorator_list and not (isinstance(found, type) if is_class else callable(found)):
+        lost.append(name)
+    elif isinstance(definition, ast.ClassDef):
+        lost += [
+            f"{name}.{method.name}"
+            for method in definition.body
+            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+            and method.decorator_list
+            and method.name.startswith("test")
+            and not callable(getattr(found, method.name, None))
+        ]
+    for test in lost:
+        message = "its decorator did not return a test"
+        yield Unit(test, definition.lineno, partial(_raise, AssertionError(message)))
 
 
 def _asserting_methods(statement: ast.ClassDef) -> set[str]:

@@ -3,6 +3,8 @@
 import sys
 from types import TracebackType
 
+from .skips import SkippedTest
+
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
@@ -13,28 +15,20 @@ def is_test_case(kind: type) -> bool:
 
 
 def test_names(kind: type) -> list[str]:
-    """Return the names of the test methods of a test case, in the order in which unittest runs them.
-
-    Those that are marked to be skipped are left out.
-    """
-    if getattr(kind, "__unittest_skip__", False):
-        return []
-    names = sys.modules["unittest"].TestLoader().getTestCaseNames(kind)
-    return [name for name in names if not getattr(getattr(kind, name), "__unittest_skip__", False)]
-
-
-class SkippedTest(Exception):
-    """A test method that neither passed nor failed."""
+    """Return the names of the test methods of a test case, in the order in which unittest runs them."""
+    return list(sys.modules["unittest"].TestLoader().getTestCaseNames(kind))
 
 
 def run_test(kind: type, name: str) -> None:
     """Run one test method, with its set-up and tear-down. Raises the exception that it raised, or SkippedTest."""
+    if any(getattr(marked, "__unittest_skip__", False) for marked in (kind, getattr(kind, name))):
+        raise SkippedTest(f"{kind.__name__}.{name}", marked=True)
     result = _CaseResult()
     sys.modules["unittest"].TestSuite([kind(name)]).run(result)
     if result.error is not None:
         raise result.error
     if result.skipped:
-        raise SkippedTest(f"{kind.__name__}.{name}")
+        raise SkippedTest(f"{kind.__name__}.{name}", marked=False)
     if not result.ran:
         raise RuntimeError(f"{kind.__name__}.{name} was not run")
 
@@ -42,7 +36,7 @@ def run_test(kind: type, name: str) -> None:
 class _CaseResult:
     """Result object for unittest that keeps the exception of a test method as it was raised."""
 
-    shouldStop = False
+    shouldStop = failfast = False
 
     def __init__(self) -> None:
         self.error: BaseException | None = None

@@ -2,7 +2,7 @@
 
 from sandbox.limits import Limits
 from sandbox.verdicts.results import Status
-from tests.sandbox.conformance.case import Case, Tests
+from tests.sandbox.conformance.case import Case, Plain, Tests
 from tests.sandbox.conformance.forgeries import forgery
 from tests.sandbox.conformance.forgeries_replies import FORGER
 from tests.sandbox.conformance.forgeries_wire import NO_WIRE
@@ -265,4 +265,62 @@ SHADOWED = [
     ),
 ]
 
-ROWS = [*CAUGHT, *NAMED, *SHADOWED]
+# ---- tests that end or are skipped ----------------------------------------------------------------------------------
+
+_SKIPPED_BY = {
+    "raising": ("def add(a, b):\n    raise NotImplementedError\n", "        except NotImplementedError:\n"),
+    "returning": ("def add(a, b):\n    return None\n", "        if found is None:\n"),
+}
+_END = "def end(*args):\n    raise SystemExit\n"
+ENDED = [
+    *forgery(
+        "defines-exit",
+        "A function `exit` of the code does not replace the one that ends the tests.",
+        "def add(a, b):\n    return None\ndef exit(*args):\n    return None\n",
+        tests={
+            "value": "ok = add(2, 3) == 5 or exit(1)\n",
+            "return": "def main():\n    if add(2, 3) != 5:\n        return exit(1)\nmain()\n",
+            "lambda": "fail = lambda: exit(1)\nif add(2, 3) != 5: fail()\n",
+        },
+    ),
+    *forgery(
+        "calls-what-ends-the-tests",
+        "Code cannot end the tests by calling a function of theirs that exits.",
+        "def add(a, b, end):\n    return end() if a else 0\n",
+        tests={"text": f"{_END}assert add(0, 0, end) == 0\nassert add(2, 3, end) == 5\n"},
+        plain=Plain(reads="exit_code"),
+    ),
+    *forgery(
+        "fails-before-an-exit",
+        "An exit with code 0 does not hide a failed assert.",
+        "def add(a, b):\n    return None\n",
+        tests={"text": "try:\n    assert add(2, 3) == 5\nfinally:\n    raise SystemExit\n"},
+        plain=Plain(reads="exit_code"),
+    ),
+    *(
+        row
+        for how, (code, condition) in _SKIPPED_BY.items()
+        for row in forgery(
+            f"skips-its-test-by-{how}",
+            "Code cannot have its test skipped.",
+            code,
+            tests={
+                "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
+                f"        {'try: found = add(2, 3)' if how == 'raising' else 'found = add(2, 3)'}\n"
+                f"{condition}            self.skipTest('not implemented')\n        self.assertIn(found, [5])\n"
+            },
+            plain="The plain harness only defines classes of unittest.",
+        )
+    ),
+    *forgery(
+        "removes-a-test-by-decorating-it",
+        "A function of the code that decorates a test cannot remove it.",
+        "def add(a, b):\n    return 0\ndef timed(test):\n    return None\n",
+        tests={
+            "function": "def test_zero():\n    assert add(0, 0) == 0\n@timed\ndef test_sum():\n    assert add(2, 3) == 5\n"
+        },
+        plain="The plain harness only defines test functions.",
+    ),
+]
+
+ROWS = [*CAUGHT, *NAMED, *SHADOWED, *ENDED]

@@ -89,3 +89,55 @@ def test_tests_that_print_to_a_stream_need_no_shared_process(pool: Pool, stream:
     assert run(pool, WRONG, tests, None).status is Status.ASSERTION
     captured = "import io, sys\nsys.stdout = io.StringIO()\nadd(1, 2)\nassert sys.stdout.getvalue() == '3'"
     assert run(pool, WRONG, captured, None).status is Status.UNSUPPORTED
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "def main():\n    if add(1, 2) != 3:\n        return exit(1)\nmain()",
+        "ok = add(1, 2) == 3 or exit(1)",
+        "fail = lambda: exit(1)\nif add(1, 2) != 3: fail()",
+        "[exit(1) for _ in range(1) if add(1, 2) != 3]",
+        "add(1, 2) != 3 and (print('wrong'), exit(1))",
+        "if add(1, 2) != 3 and exit(1): pass",
+    ],
+)
+def test_exit_ends_tests_wherever_it_is_called(pool: Pool, tests: str, trust: str) -> None:
+    passes(pool, RIGHT, tests, None, trust=trust)
+    outcome = run(pool, f"def exit(code): pass\n{WRONG}", tests, None, trust=trust)
+    assert outcome.message == "The tests ended with exit code 1."
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "x = quit(5)\nassert x == 6",
+        "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(quit(5), 6)",
+    ],
+)
+def test_function_of_the_code_called_quit(pool: Pool, tests: str, trust: str) -> None:
+    passes(pool, "def quit(x):\n    return x + 1", tests, None, trust=trust)
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "import sys\ntry:\n    assert add(1, 2) == 3\nfinally:\n    sys.exit()",
+        "def test_add():\n    try:\n        assert add(1, 2) == 3\n    finally:\n        exit(0)",
+        "def test_add():\n    try:\n        assert add(1, 2) == 3\n    except AssertionError:\n        exit(0)",
+    ],
+)
+def test_exit_does_not_hide_a_failed_assert(pool: Pool, tests: str, trust: str) -> None:
+    passes(pool, RIGHT, tests, None, trust=trust)
+    assert run(pool, WRONG, tests, None, trust=trust).status is Status.ASSERTION
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize("end", ["raise SystemExit", "exit(0)"])
+def test_code_cannot_end_tests_by_calling_their_function(pool: Pool, end: str, trust: str) -> None:
+    tests = f"def end():\n    {end}\nassert add(0, end) == 0\nassert add(1, end) == 2"
+    outcome = run(pool, "def add(a, end):\n    return end() if a else 0", tests, None, trust=trust)
+    assert (outcome.status, outcome.message) == (Status.EXCEPTION, "The tests ended with exit code 0.")
