@@ -152,6 +152,9 @@ class Suite:
                 f"{name} does not take `{min(direct - taken)}`, for which pytest.mark.parametrize gives values."
             )
         wanted = sorted(dict.fromkeys(wanted), key=lambda n: -SCOPES.index(closure[n].scope) if n in closure else 0)
+        sets = [*given, *(fixture.parameters for fixture in closure.values() if fixture.parameters)]
+        if any(parameters.skipped for parameters in sets):
+            yield Test(f"{name}[skipped]", function_name, function, kind, [], {}, {}, skipped=True)
         for text, values, params in _combinations(given, closure.values()):
             names = [argument for argument in wanted if argument not in values]
             shown = f"{name}[{text}]" if text else name

@@ -12,11 +12,15 @@ class Unsupported(BaseException):
 
 
 class Parameters(NamedTuple):
-    """Sets of values for one or more arguments, with an id each."""
+    """Sets of values for one or more arguments, with an id each.
+
+    skipped  number of further sets, which are marked to be skipped
+    """
 
     names: list[str]
     values: list[tuple[object, ...]]
     ids: list[str]
+    skipped: int
 
 
 class Fixture:
@@ -67,7 +71,7 @@ def param(*values: object, id: str | None = None, marks: object = ()) -> Paramet
 
 
 def parameters(names: list[str], values: Iterable[object], ids: object = None) -> Parameters:
-    """Return the sets of values for these arguments, without those that are marked to be skipped."""
+    """Return the sets of values for these arguments."""
     sets: list[tuple[object, ...]] = []
     texts: list[str] = []
     values = list(values)
@@ -91,7 +95,7 @@ def parameters(names: list[str], values: Iterable[object], ids: object = None) -
         texts.append(text)
     repeated = {text for text in texts if texts.count(text) > 1}
     texts = [f"{text}{number}" if text in repeated else text for number, text in enumerate(texts)]
-    return Parameters(names, sets, texts)
+    return Parameters(names, sets, texts, len(values) - len(sets))
 
 
 def _id_of(name: str, value: object, number: int, make: object) -> str:

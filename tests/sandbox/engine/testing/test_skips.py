@@ -29,6 +29,12 @@ SKIPS_NONE = "        if {} is None: self.skipTest('x')\n"
         "@pytest.mark.skipif(add(1, 2) is None, reason='x')\ndef test_sum():\n    assert add(1, 2) == 3\n",
         "import pytest\nneeded = pytest.mark.skipif(add(1, 2) is None, reason='x')\n"
         "def test_zero():\n    assert add(0, 0) == 0\n@needed\ndef test_sum():\n    assert add(1, 2) == 3\n",
+        "import pytest\nskipped = pytest.mark.skipif(add(1, 2) is None, reason='x')\n"
+        "@pytest.mark.parametrize('a', [0, pytest.param(1, marks=skipped)])\n"
+        "def test_sum(a):\n    assert add(a, a) == 2 * a\n",
+        "import pytest\nskipped = pytest.mark.skipif(add(1, 2) is None, reason='x')\n"
+        "@pytest.fixture(params=[0, pytest.param(1, marks=skipped)])\ndef a(request):\n    return request.param\n"
+        "def test_sum(a):\n    assert add(a, a) == 2 * a\n",
     ],
 )
 def test_code_cannot_have_tests_skipped_by_what_it_returns(pool: Pool, tests: str, trust: str) -> None:
