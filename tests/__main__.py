@@ -18,10 +18,8 @@ _NO_TESTS_COLLECTED = 5  # exit code of pytest
 
 def main() -> int:
     """Run every pass and return the exit code."""
-    # One worker more than cores: these tests often wait for containers, servers and other processes.
-    workers = str((os.cpu_count() or 1) + 1)
     passes: list[tuple[str, list[str], dict[str, str]]] = [
-        ("Exhaustive tests", ["-m", "exhaustive and not alone", "--dist", "worksteal", "-n", workers], {}),
+        ("Exhaustive tests", ["-m", "exhaustive and not alone", "--dist", "worksteal"], {}),
         ("Tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
     ]
     address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT_POSTGRES)

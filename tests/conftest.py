@@ -1,5 +1,6 @@
 """Fixtures and hooks for all tests."""
 
+import os
 import socketserver
 from collections.abc import Iterator
 
@@ -39,6 +40,11 @@ def _empty_cache() -> Iterator[None]:
     """Throttles and cached results are keyed by ids of users and runs, which start again in each test."""
     cache.clear()
     yield
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Start one worker more than there are cores: tests often wait for containers, servers and other processes."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

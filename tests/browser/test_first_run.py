@@ -25,7 +25,9 @@ def runner(transactional_db: None) -> User:
     return member("Runner")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with-script", "without-script"])
+@pytest.mark.parametrize(
+    "script", [True, pytest.param(False, marks=pytest.mark.exhaustive)], ids=["with-script", "without-script"]
+)
 def test_first_run_of_a_catalogue_environment_takes_two_clicks(visit: Visit, runner: User, script: bool) -> None:
     page = visit("/hub/", runner, script=script)
     title = Environment.objects.get().title

@@ -512,7 +512,7 @@ def test_text_in_tool_call_is_marked(sign_in: SignIn) -> None:
     assert (issue.message, issue.call, issue.quote) == (1, 0, '"order": 7')
 
 
-@pytest.mark.parametrize("key", ["y", "s"])
+@pytest.mark.parametrize("key", ["y", pytest.param("s", marks=pytest.mark.exhaustive)])
 def test_key_that_is_held_down_acts_on_one_pair(sign_in: SignIn, key: str) -> None:
     for pair in waiting_pairs(4):
         suggest(pair)

@@ -143,7 +143,7 @@ def test_pages_work_without_javascript(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Leaderboard")).to_be_visible()
 
 
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("script", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_invalid_bundle_is_corrected_on_the_page_and_stored(
     visit: Visit, everything: User, tmp_path: Path, script: bool
 ) -> None:
@@ -214,6 +214,7 @@ def test_run_is_cancelled_after_confirmation(visit: Visit, everything: User) -> 
     assert Run.objects.get().status == Run.Status.CANCELLED
 
 
+@pytest.mark.exhaustive
 def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(visit: Visit, everything: User) -> None:
     run = stored_run(environment("sums").latest, created_by=everything, status=Run.Status.RUNNING, finished_at=None)
     page = visit(f"/runs/{run.pk}/", everything)

@@ -337,7 +337,10 @@ def _unfolding(shape):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("shape", ["rows", "list", "struct", "map", "numbers"])
+@pytest.mark.parametrize(
+    "shape",
+    ["rows", "list", *(pytest.param(shape, marks=pytest.mark.exhaustive) for shape in ("struct", "map", "numbers"))],
+)
 def test_parquet_beyond_the_limits_is_rejected_with_bounded_memory(shape, monkeypatch):
     monkeypatch.setattr("hub.datasets.parquet.MAX_DATA_BYTES", 64 * 1024 * 1024)
     data = _unfolding(shape)
