@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ..proxies.peer import Peer
 from ..testing.recorder import BadTests
+from ..testing.units import text_of
 
 LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # never modules of the code under test
 
@@ -17,7 +18,7 @@ def check_imports(setup: str, tests: str | list[str]) -> None:
 
     That is a mistake of the environment. A failed import during the run would look like a failure of the code.
     """
-    text = tests if isinstance(tests, str) else "\n".join(tests)
+    text = text_of(tests)
     # Most tests mention no package, and need not be parsed here.
     mentioned = {name for name in LIBRARIES if name in f"{setup}\n{text}" and name != "pytest"}
     for name in sorted(mentioned & (_imported(text) | _imported(setup)) if mentioned else ()):

@@ -13,7 +13,7 @@ from ..proxies.peer import Peer
 from ..testing import pytest_api
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import asserts_nothing, units
+from ..testing.units import asserts_nothing, text_of, units
 from .imports import ProjectFinder, check_imports, execute_star_imports
 from .names import NeedsSharedProcess, bind_names, use_of_shared_state
 from .prompt import parse_prompt, stubs_of
@@ -71,7 +71,7 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     sys.meta_path.append(ProjectFinder(peer, job["modules"]))  # last, so that installed modules take precedence
     execute_support(namespace, recorder, prompt, "prompt", tree)
     execute_support(namespace, recorder, job["setup"], "setup")
-    text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
+    text = text_of(job["tests"])
     try:
         tree = ast.parse(text, "<tests>")
     except SyntaxError as error:

@@ -16,7 +16,7 @@ from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import controlled, units
+from ..testing.units import controlled, text_of, units
 from .imports import check_imports
 from .names import names_that_end
 from .role import execute_support, provide_pytest
@@ -68,7 +68,7 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     report: JudgeReport | BadTestsReport
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
-        text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
+        text = text_of(job["tests"])
         builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
         if not job["entry_point"]:
             namespace |= dict.fromkeys(names_that_end(ast.parse(text, "<tests>")), sys.exit)

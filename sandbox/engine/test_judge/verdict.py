@@ -210,7 +210,7 @@ def _ends_tests(error: BaseException) -> bool:
     while trace is not None:
         files.append(trace.tb_frame.f_code.co_filename)
         trace = trace.tb_next
-    if "<tests>" not in files or files[-1] != "<tests>":
+    if files[-1:] != ["<tests>"]:
         return False
     # The code may not call a function of the tests that ends them.
     return all(file.startswith(("<tests>", "<frozen ", _LIBRARY)) for file in files[files.index("<tests>") :])

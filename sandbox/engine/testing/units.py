@@ -25,6 +25,11 @@ class Unit(NamedTuple):
     defines: bool = False
 
 
+def text_of(tests: str | list[str]) -> str:
+    """Return tests as one text; a list has one assert per line."""
+    return tests if isinstance(tests, str) else "\n".join(tests)
+
+
 def units(
     tests: str | list[str],
     namespace: dict[str, object],
@@ -78,9 +83,9 @@ def units(
         if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from _replaced(definition, namespace, {*found, *classes})
     names = {kind: unittest_cases.test_names(kind) for kind in cases}
-    if defines and not tests_found and not any(names.values()):
-        if recorder.executed == 0 and must:
-            yield Unit("", None, partial(_raise, RuntimeError("There is no test.")))
+    has_test = bool(tests_found) or any(names.values())
+    if defines and must and not has_test and recorder.executed == 0:
+        yield Unit("", None, partial(_raise, RuntimeError("There is no test.")))
     for test, run in tests_found:
         if test.kind is None:
             yield Unit(test.name, found[test.function_name][0], run, found[test.function_name][1])

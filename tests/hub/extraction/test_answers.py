@@ -15,6 +15,7 @@ from hub.extraction import (
     read_number,
     without_reasoning,
 )
+from tests.sampling import every_third
 
 # ---- reasoning -------------------------------------------------------------------------------------------------------
 
@@ -382,9 +383,7 @@ HEAPS = {
 
 
 @pytest.mark.timeout(40)
-@pytest.mark.parametrize(
-    "heap", [pytest.param(heap, marks=[pytest.mark.exhaustive] if i % 3 else []) for i, heap in enumerate(HEAPS)]
-)
+@every_third("heap", HEAPS)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """This takes a second. With quadratic patterns it would take minutes and exceed the time limit."""
     text = HEAPS[heap]

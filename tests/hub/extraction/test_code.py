@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hub.extraction import code, fences
+from tests.sampling import every_third
 
 SUM = "def total(xs):\n    return sum(xs)\n"
 
@@ -316,9 +317,7 @@ HEAPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "heap", [pytest.param(heap, marks=[pytest.mark.exhaustive] if i % 3 else []) for i, heap in enumerate(HEAPS)]
-)
+@every_third("heap", HEAPS)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """With quadratic patterns this would take minutes and exceed the time limit of the tests."""
     code(HEAPS[heap], entry_point="total", prefix=PREFIX)

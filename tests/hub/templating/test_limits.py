@@ -11,6 +11,7 @@ from django.test import override_settings
 from hub.templating import renderers, worker
 from hub.templating.renderers import Renderers, TemplatesUnavailable
 from hub.templating.templates import RenderError, check, render, render_many
+from tests.sampling import every_third
 
 ROOT = Path(__file__).resolve().parents[3]
 X = "x" * 10_000
@@ -100,17 +101,11 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        pytest.param(template, id=name, marks=[pytest.mark.exhaustive] if i % 3 else [])
-        for i, (name, template) in enumerate(HOSTILE.items())
-    ],
-)
-def test_hostile_template_raises_an_error_with_bounded_memory(template: str) -> None:
+@every_third("name", HOSTILE)
+def test_hostile_template_raises_an_error_with_bounded_memory(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RenderError, match=r"^template .*(does not render|does not compile|at most)"):
-        render(template, {"x": X})
+        render(HOSTILE[name], {"x": X})
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # KiB, in this process
 
 
