@@ -40,6 +40,7 @@ class Message(TypedDict, total=False):
     name: str
     tool_calls: list[ToolCall]
     tool_call_id: str
+    reasoning_content: str
 
 
 class FunctionSchema(TypedDict):
@@ -142,6 +143,20 @@ def plain_message(message: Message) -> Message:
     calls = [_plain_call(call) for call in calls_of(message)]
     if calls:
         plain["tool_calls"] = calls
+    return plain
+
+
+def plain_message_with_reasoning(message: Message) -> Message:
+    """Return a message as `plain_message` does, with `reasoning_content` if its model sent reasoning beside the text.
+
+    Some endpoints name this field `reasoning`.
+    """
+    plain = plain_message(message)
+    if message["role"] == "assistant":
+        sent = cast(Mapping[str, JSON], message)
+        found = [sent[key] for key in ("reasoning_content", "reasoning") if sent.get(key)]
+        if found and isinstance(found[0], str):
+            plain["reasoning_content"] = found[0]
     return plain
 
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from hub.common.digests import digest
 from hub.models import CaseDefect, EnvironmentVersion
-from hub.protocols.messages import JSON, count_prompt_messages, plain_message, tools_text
+from hub.protocols.messages import JSON, count_prompt_messages, plain_message_with_reasoning, tools_text
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, Export, ExportReport, LeftOut
 from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
@@ -207,7 +207,7 @@ def episode_record(session: EpisodeSession) -> RolloutRecord:
         "reward": session.reward,
         "status": score.get("status", ""),
         "stop": session.state.get("stop", ""),
-        "messages": [plain_message(message) for message in session.state.get("messages", [])],
+        "messages": [plain_message_with_reasoning(message) for message in session.state.get("messages", [])],
         "tools": tools_text(session.state.get("tools", [])),
         "usage": _total_usage(steps),
         "step_usage": steps,
@@ -259,7 +259,7 @@ def response_record(response: Response, reward: float) -> RolloutRecord:
         "reward": reward,
         "status": response.status,
         "stop": response.stop,
-        "messages": [plain_message(message) for message in response.messages],
+        "messages": [plain_message_with_reasoning(message) for message in response.messages],
         "tools": tools_text(get_offered_tools(version, response.case)),
         "usage": usage if any(usage.values()) else None,
         "step_usage": None,

@@ -32,12 +32,19 @@ class EpisodeEnvironment:
         return observation, {"id": self.episode.id, "case": self.episode.case}
 
     def step(self, action: Message | str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Return (observation, reward, terminated, truncated, info)."""
+        """Return (observation, reward, terminated, truncated, info).
+
+        The reward is 0.0 until the episode is over, and then its score. `info` has `step_reward`, if the harness
+        returned a reward with this step.
+        """
         if self.episode is None:
             raise RuntimeError("Call reset before step.")
         result = self.episode.step(action)
         observation = {"messages": result.messages, "tools": result.tools}
-        return observation, result.reward, result.terminated, result.truncated, dict(result.info)
+        info = dict(result.info)
+        if result.step_reward is not None:
+            info["step_reward"] = result.step_reward
+        return observation, result.reward, result.terminated, result.truncated, info
 
     def close(self) -> None:
         """Delete the episode if it is not over."""

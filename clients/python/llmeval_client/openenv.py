@@ -27,11 +27,15 @@ class MessageAction(Action):
 
 
 class MessagesObservation(Observation):
-    """New messages and the tools that the policy may call from now on. `info` has the score of a finished episode."""
+    """New messages and the tools that the policy may call from now on. `info` has the score of a finished episode.
+
+    step_reward: the reward that a custom harness returned with this step; `reward` is 0.0 until the episode is over.
+    """
 
     messages: list[dict[str, object]] = Field(default_factory=list)
     tools: list[dict[str, object]] = Field(default_factory=list)
     stop: str | None = None
+    step_reward: float | None = None
     info: dict[str, object] = Field(default_factory=dict)
 
 
@@ -98,6 +102,7 @@ class EpisodeSession(Environment):
             reward=result.reward,
             done=result.done,
             stop=result.stop,
+            step_reward=result.step_reward,
             info=result.info,
         )
 

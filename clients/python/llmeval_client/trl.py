@@ -134,19 +134,18 @@ def wire_messages(completion: str | Sequence[Message]) -> list[Message]:
 
 
 def _wire_message(message: Message, number: int) -> Message:
-    """Return *message* with ids of its calls, and their arguments as JSON text."""
+    """Return *message* with ids of its calls, their arguments as JSON text, and reasoning as `reasoning_content`."""
     calls = cast("Sequence[Mapping[str, Mapping[str, object]]]", message.get("tool_calls") or [])
-    content = content_text(message.get("content"))
-    if not calls:
-        return {"role": message.get("role", "assistant"), "content": content}
-    return {
-        "role": "assistant",
-        "content": content,
-        "tool_calls": [
+    wired: Message = {"role": message.get("role", "assistant"), "content": content_text(message.get("content"))}
+    reasoning = message.get("reasoning_content") or message.get("thinking")  # TRL has the name of the model's template
+    if reasoning:
+        wired["reasoning_content"] = reasoning
+    if calls:
+        wired["tool_calls"] = [
             {"id": call.get("id") or f"call_{number}_{index}", "type": "function", "function": _wire_function(call)}
             for index, call in enumerate(calls)
-        ],
-    }
+        ]
+    return wired
 
 
 def _wire_function(call: Mapping[str, Mapping[str, object]]) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The OpenEnv server, with OpenEnv's own client."""
 
 import asyncio
+import dataclasses
 import os
 import socket
 import subprocess
@@ -14,9 +15,9 @@ import pytest
 import uvicorn
 from conftest import Answer, Server
 from openenv import GenericEnvClient
-from openenv.core.env_client import StepResult
+from openenv.core.env_client import StepResult as OpenEnvResult
 
-from llmeval_client import Client
+from llmeval_client import Client, Episode, StepResult
 from llmeval_client.openenv import create_app
 
 
@@ -37,7 +38,7 @@ def serving(server: Server, environment: str, max_sessions: int = 8) -> Iterator
             thread.join()
 
 
-async def play(env: GenericEnvClient, answer: Answer) -> StepResult:
+async def play(env: GenericEnvClient, answer: Answer) -> OpenEnvResult:
     result = await env.reset(case=answer.case, attempt=answer.attempt)
     assert result.observation["messages"] == answer.transcript[: len(result.observation["messages"])]
     assert not result.done
@@ -97,6 +98,23 @@ def test_invalid_message_is_reported_and_the_episode_continues(server: Server, c
     with serving(server, "word-problems") as address:
         asyncio.run(run(address))
     assert client.list_episodes(done=False) == []  # the episode of an ended connection is deleted
+
+
+def test_observation_has_the_reward_of_the_step(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Episode.step
+
+    def step(episode: Episode, message: dict[str, object]) -> StepResult:
+        return dataclasses.replace(answer(episode, message), step_reward=0.25)  # as for a custom harness
+
+    monkeypatch.setattr(Episode, "step", step)
+
+    async def run(address: str) -> None:
+        async with GenericEnvClient(base_url=address) as env:
+            assert (await env.reset(index=0)).observation["step_reward"] is None
+            assert (await env.step({"message": {"content": "?"}})).observation["step_reward"] == 0.25
+
+    with serving(server, "word-problems") as address:
+        asyncio.run(run(address))
 
 
 def test_tasks_are_listed(server: Server, client: Client) -> None:

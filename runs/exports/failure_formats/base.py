@@ -14,7 +14,7 @@ from hub.bundles.stored import open_stored_bundle
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message, Tool, plain_message, up_to_last_answer
+from hub.protocols.messages import Message, Tool, plain_message, plain_message_with_reasoning, up_to_last_answer
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
 from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
@@ -224,7 +224,7 @@ def _passing_transcript(failed: Response, passing: Response) -> Completed:
     Trainers expect that an example ends with the assistant.
     """
     tools = get_offered_tools(failed.run_environment.version, failed.case)
-    messages = [plain_message(message) for message in up_to_last_answer(passing.messages)]
+    messages = [plain_message_with_reasoning(message) for message in up_to_last_answer(passing.messages)]
     if any(message.get("tool_calls") for message in messages) and not tools:
         raise LeftOut("the answer that passed calls tools that are not stored with the environment")
     kind = "attempt" if passing.run_model_id == failed.run_model_id else "model"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hub.protocols.messages import plain_message
 from runs.exports.failure_formats.base import CompletionFormat, Failure, completed
 from runs.exports.protocol import JSONObject
 
@@ -12,4 +13,5 @@ class OpenAi(CompletionFormat):
 
     def convert(self, item: Failure) -> Iterator[JSONObject]:
         right = completed(item)
-        yield {"messages": right.messages, **({"tools": right.tools} if right.tools else {})}
+        messages = [plain_message(message) for message in right.messages]  # OpenAI knows no `reasoning_content`
+        yield {"messages": messages, **({"tools": right.tools} if right.tools else {})}

@@ -75,6 +75,8 @@ def _steps(record: RolloutRecord, item: RolloutItem) -> list[JSONObject]:
         steps.append(step)
         if message["role"] == "assistant":
             results = []
+            if message.get("reasoning_content"):
+                step["reasoning_content"] = message["reasoning_content"]
             calls = [_call(call, len(steps), i) for i, call in enumerate(calls_of(message))]
             if calls:
                 step["tool_calls"] = calls

@@ -251,6 +251,21 @@ def test_right_answer_ends_with_the_last_message_of_the_model(tmp_path: Path, fo
     assert row["messages"] == answered
 
 
+@pytest.mark.parametrize(("format", "kept"), [("sft", {"reasoning_content": "1 and 1 are 2."}), ("openai", {})])
+def test_reasoning_beside_the_text_is_in_sft_but_not_in_openai(
+    tmp_path: Path, format: str, kept: dict[str, str]
+) -> None:
+    run = stored_run(imported(tmp_path / "bundle", gold=[]), ["alpha", "beta"])
+    case = run.environments.get().version.cases.order_by("position")[0]
+    answer = {"role": "assistant", "content": "2"}
+    asked = {"role": "user", "content": "1 + 1?"}
+    stored_response(run, case, "failed", model="alpha")
+    stored_response(run, case, model="beta", messages=[asked, {**answer, "reasoning_content": "1 and 1 are 2."}])
+    export_failures(run, tmp_path / "out.jsonl", format=format)
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert row["messages"] == [asked, {**answer, **kept}]
+
+
 def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="choose gold, attempt, model"):
         export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion="luck")

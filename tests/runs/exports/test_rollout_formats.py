@@ -127,6 +127,27 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_every_format_has_reasoning_beside_the_text(episodes: list[EpisodeSession], tmp_path: Path, field: str) -> None:
+    (prompt, *turns) = conversation("{}")[1:]
+    turns[0] = {**turns[0], field: "I add.", "provider_key": 1}
+    turns[2] = {**turns[2], field: None}
+    EpisodeSession.objects.update(state={"messages": [{**prompt, field: "no model"}, *turns], "tools": []})
+    found = {}
+    for format in ROLLOUT_FORMATS:
+        path = export(tmp_path, format)
+        if format == "verl":
+            row = pyarrow.parquet.read_table(path).to_pylist()[0]
+            messages = [*row["prompt"], *json.loads(row["completion"])]
+        else:
+            row = lines(path)[0]
+            messages = row.get("messages") or row.get("steps") or []
+            messages = [*row["prompt"], *row["completion"]] if "prompt" in row else messages
+        assert "provider_key" not in str(messages)
+        found[format] = [message["reasoning_content"] for message in messages if "reasoning_content" in message]
+    assert found == {format: ["I add."] for format in ROLLOUT_FORMATS}
+
+
 @pytest.mark.parametrize("format", ["sft", "grpo"])
 def test_training_formats_have_null_without_tools(episodes: list[EpisodeSession], tmp_path: Path, format: str) -> None:
     """The chat template of Llama 3.1 asks for calls if the list of tools is empty."""

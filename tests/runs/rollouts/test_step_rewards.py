@@ -96,5 +96,10 @@ def test_client_has_the_rewards_of_steps(bundle: Path, live_server: LiveServer) 
     with llmeval_client.Client(live_server.url, token) as client:
         episode = client.start("counting")
         results = [episode.step("1") for _ in range(4)]
+        environment = llmeval_client.EpisodeEnvironment(client, "counting")
+        environment.reset()
+        steps = [environment.step("1") for _ in range(4)]
     assert [result.step_reward for result in results] == [None, 0.25, None, 0.75]
     assert [result.reward for result in results] == [0.0, 0.0, 0.0, 0.75]
+    assert [info.get("step_reward") for *_, info in steps] == REWARDS
+    assert [reward for _, reward, *_ in steps] == [0.0, 0.0, 0.0, 0.75]

@@ -6,7 +6,7 @@ import pytest
 from datasets import concatenate_datasets
 
 from llmeval_client import Case, Client, Message, ScoredConversation
-from llmeval_client.trl import create_dataset, create_reward_function
+from llmeval_client.trl import create_dataset, create_reward_function, wire_messages
 
 TEXT: Message = {"role": "user", "content": "What is this?"}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -66,3 +66,14 @@ def test_completion_with_parts_is_scored_by_its_text() -> None:
     completion: list[Message] = [{"role": "assistant", "content": [{"type": "text", "text": "Lima"}]}]
     score = create_reward_function(cast(Client, FakeClient()))
     assert score(completions=[completion, "Cusco"], environment=["e", "e"], case=["c0", "c0"]) == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "thinking"])
+def test_messages_that_are_sent_keep_their_reasoning(field: str) -> None:
+    call = {"type": "function", "function": {"name": "find", "arguments": {"a": 1}}}
+    said: Message = {"role": "assistant", "content": "", field: "I look.", "tool_calls": [call]}
+    sent = {**CALL, "id": "call_0_0"}
+    assert wire_messages([said, {"role": "assistant", "content": "found", field: ""}]) == [
+        {"role": "assistant", "content": "", "reasoning_content": "I look.", "tool_calls": [sent]},
+        {"role": "assistant", "content": "found"},
+    ]
