@@ -10,6 +10,7 @@ from ..protocol import codec, frames
 from ..protocol.channel import LINK, Channel
 from ..protocol.error_reports import describe
 from ..proxies.peer import Peer
+from ..proxies.proxy import class_of
 from ..testing import pytest_api
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
@@ -52,7 +53,7 @@ def run(job: JudgeInput, channel: Channel) -> None:
 
 def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     check_imports(job["setup"], job["tests"])
-    recorder = Recorder()
+    recorder = Recorder(class_of=class_of)
     provide_pytest(job["setup"], job["tests"], recorder)
     namespace: dict[str, object] = {"__name__": "tests", "__file__": "tests.py", **recorder.hooks()}
     prompt, tree = parse_prompt(job["prompt"])
