@@ -6,6 +6,7 @@ import sys
 from typing import TypedDict
 
 from ..candidate import program
+from ..candidate.definitions import MODULE
 from ..protocol import codec, frames
 from ..protocol.channel import LINK, Channel
 from ..protocol.error_reports import describe
@@ -69,7 +70,9 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
         program.exit_process(0)
 
     peer.on_lost = end
-    sys.meta_path.append(ProjectFinder(peer, job["modules"]))  # last, so that installed modules take precedence
+    sys.meta_path.append(
+        ProjectFinder(peer, [*job["modules"], MODULE])
+    )  # last, so that installed modules take precedence
     execute_support(namespace, recorder, prompt, "prompt", tree)
     execute_support(namespace, recorder, job["setup"], "setup")
     text = text_of(job["tests"])
