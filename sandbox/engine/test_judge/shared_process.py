@@ -18,7 +18,7 @@ from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
 from ..testing.units import controlled, text_of, units
 from .imports import check_imports
-from .names import names_that_end
+from .names import free_names, import_library, library_modules, names_that_end, root_of
 from .role import execute_support, provide_pytest
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
@@ -61,18 +61,20 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     namespace: dict[str, object] = {"exit": sys.exit, "quit": sys.exit, **vars(module), **vars(solution), **own}
     builder = VerdictBuilder(recorder)
     if job["entry_point"] and ":" in job["entry_point"]:  # in a module of a project
-        place, _, path = job["entry_point"].rpartition(":")
-        name = path.split(".")[0]
-        namespace[name] = find(solution, f"{place}:{name}")
+        name, place = root_of(job["entry_point"])
+        namespace[name] = find(solution, place)
     sys.modules["tests"] = types.ModuleType("tests")
     report: JudgeReport | BadTestsReport
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
         text = text_of(job["tests"])
         builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
+        tree = ast.parse(text, "<tests>")
         if not job["entry_point"]:
-            namespace |= dict.fromkeys(names_that_end(ast.parse(text, "<tests>")), sys.exit)
-        found = units(job["tests"], namespace, recorder, target)
+            namespace |= dict.fromkeys(names_that_end(tree), sys.exit)
+        for name in library_modules(tree, free_names(tree)) - namespace.keys():
+            namespace[name] = import_library(name)
+        found = units(job["tests"], namespace, recorder, target, tree)
         report = builder.run(controlled(found) if job["control"] else found)
     except BadTests as error:
         report = {"bad_tests": str(error)}

@@ -221,8 +221,13 @@ def _calls_check(tree: ast.Module) -> bool:
 
 
 def asserts_nothing(tests: ast.Module) -> bool:
-    """Return whether the tests contain nothing that is meant to fail; `sys.exit(1)` is."""
+    """Return whether the tests contain nothing that is meant to fail; `sys.exit(1)` is, and so is any use of an alias."""
+    called = {node.func for node in ast.walk(tests) if isinstance(node, ast.Call)}
     for node in ast.walk(tests):
+        if isinstance(node, ast.alias) and node.name == "exit" and node.asname:
+            return False
+        if isinstance(node, ast.expr) and node not in called and ast.unparse(node) in _EXITS:
+            return False
         if isinstance(node, ast.Assert | ast.Raise):
             return False
         if isinstance(node, ast.Call):
