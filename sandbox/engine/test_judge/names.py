@@ -69,14 +69,14 @@ def bind_names(
 
 
 def root_of(entry_point: str) -> tuple[str, str]:
-    """Return the first name in the path of an entry point, and where it is: "Sums" and "calc:Sums" for "calc:Sums.add"."""
+    """Return the first name of an entry point and its place: "Sums" and "calc:Sums" for "calc:Sums.add"."""
     module, colon, path = entry_point.rpartition(":")
     name = path.partition(".")[0]
     return name, f"{module}{colon}{name}"
 
 
 def library_modules(tree: ast.Module, free: Collection[str]) -> set[str]:
-    """Return the free names of the tests that are modules of the libraries. In `copy(x)` a function of the code is meant."""
+    """Return the free names of tests that are modules of libraries; in `copy(x)` a function of the code is meant."""
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return {name for name in free if name in _ALIASES or (name in sys.stdlib_module_names and name not in called)}
 

@@ -10,21 +10,25 @@ import sys
 import types
 from typing import TypedDict
 
-from ..candidate.definitions import define, find, report_of_definition
+from ..candidate.definitions import MODULE, define, find, report_of_definition
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import controlled, text_of, units
-from .imports import check_imports
+from ..testing.units import check_decorators, controlled, text_of, units
+from .imports import check_imports, names_imported
 from .names import free_names, import_library, library_modules, names_that_end, root_of
 from .role import execute_support, provide_pytest
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
 
 class SharedProcessInput(TypedDict):
-    """The job of tests and code in one process; `control`: run the tests as a negative control."""
+    """The job of tests and code in one process.
+
+    modules  top-level modules of the code's project
+    control  run the tests as a negative control
+    """
 
     prompt: str
     setup: str
@@ -32,6 +36,7 @@ class SharedProcessInput(TypedDict):
     entry_point: str | None
     code: str
     prelude: str
+    modules: list[str]
     control: bool
 
 
@@ -72,8 +77,11 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
         tree = ast.parse(text, "<tests>")
         if not job["entry_point"]:
             namespace |= dict.fromkeys(names_that_end(tree), sys.exit)
-        for name in library_modules(tree, free_names(tree)) - namespace.keys():
+        free = free_names(tree)
+        for name in library_modules(tree, free) - namespace.keys():
             namespace[name] = import_library(name)
+        of_code = {name for name in free if name in vars(solution) and namespace[name] is vars(solution)[name]}
+        check_decorators(tree, of_code | names_imported(tree, [*job["modules"], MODULE]))
         found = units(job["tests"], namespace, recorder, target, tree)
         report = builder.run(controlled(found) if job["control"] else found)
     except BadTests as error:
