@@ -1,8 +1,8 @@
 """Negative control of tests that share a process with the code.
 
 The tests run a second time. Each comparison returns its real result, so that the tests take the same path, and is then
-repeated with expected values that no normal value equals: a sentinel, and several changed expected values. Code whose objects
-meet those as well would pass any test.
+repeated with expected values that no normal value equals: a sentinel, and several changed expected values. Code whose
+objects meet those as well would pass any test.
 """
 
 import ast
