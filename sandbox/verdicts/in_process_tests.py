@@ -14,7 +14,7 @@ from sandbox.verdicts.reports import DEFINITION, Report, Verdict, check_report, 
 from sandbox.verdicts.results import Outcome, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import status_of_definition, status_of_early_exit, status_of_end
-from sandbox.verdicts.test_inputs import build_prelude, format_tests
+from sandbox.verdicts.test_inputs import build_prelude, find_project_modules, format_tests
 from sandbox.verdicts.test_verdicts import conclude
 
 
@@ -50,6 +50,7 @@ class InProcessTests(SingleRun):
             "tests": format_tests(job),
             "entry_point": job.entry_point,
             "files": list(job.files),
+            "modules": find_project_modules(job),
             "control": self.control,
         }
         return self.engine.start(head, list(job.files.values()), job.limits)

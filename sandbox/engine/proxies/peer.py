@@ -53,7 +53,7 @@ class Peer:
         self._history = ReplyHistory()
         self._ending: BaseException | None = None  # from a function of the tests that the code called: ends the test
         self.values = ValueConverter(self, namespace, shared)
-        self.named_classes: set[str] = set()  # classes of the code that the tests name
+        self.named_classes: dict[str, Proxy] = {}  # classes of the code that the tests name
         self.plain_values: dict[int, object] = {}  # handle -> value of the built-in type that the object extends
         self.raise_lines: frozenset[int] = frozenset()  # lines at which the tests raise exceptions themselves
         self.on_lost: Callable[[BaseException], None] = lambda signal: None  # called before CandidateGone is raised
@@ -81,10 +81,15 @@ class Peer:
         """
         state = state_of(value)
         is_class = self._is_class(name, state)
-        if is_class:
-            self.named_classes.add(state.class_name)
+        known = self.named_classes.get(state.class_name) if is_class else None
+        if known is not None and state_of(known).handle == state.handle:
+            return known
         trust = trust_levels.CLASS if is_class else trust_levels.NAMED
-        return make_proxy(ProxyState(self, state.handle, state.kind, state.names, state.specials, state.base, trust))
+        state = ProxyState(self, state.handle, state.kind, state.names, state.specials, state.base, trust)
+        found = make_proxy(state)
+        if is_class:
+            self.named_classes[state.class_name] = found
+        return found
 
     def _is_class(self, name: str, state: ProxyState) -> bool:
         """Return whether the tests treat it as a class. Its kind alone is not proof, because the code chooses it."""

@@ -10,6 +10,7 @@ The special methods of a proxy are in `special_methods`, which also creates prox
 """
 
 import builtins
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +21,9 @@ from .errors import Tampered
 class CandidateConnection(Protocol):
     """The methods of the connection to the candidate (`Peer`) that proxies use."""
 
-    named_classes: set[str]
+    @property
+    def named_classes(self) -> Mapping[str, "Proxy"]: ...
+
     plain_values: dict[int, object]
     raise_lines: frozenset[int]
 
@@ -72,7 +75,7 @@ class ProxyState:
     @property
     def is_of_named_class(self) -> bool:
         """Whether the object reports a class that the tests name."""
-        return self.kind in ("object", "function") and not self.peer.named_classes.isdisjoint(self.names)
+        return self.kind in ("object", "function") and any(name in self.peer.named_classes for name in self.names)
 
 
 _STATE = "_llm_state"
@@ -110,6 +113,17 @@ def plain_value(proxy: "Proxy") -> object:
     if state.trust != trust_levels.MADE or state.base not in _MUTABLE:
         values[state.handle] = value
     return value
+
+
+def class_of(value: object) -> object:
+    """Return `type(value)`; for an object of the code, the proxy for its class if the tests name that class."""
+    if not isinstance(value, Proxy):
+        return type(value)
+    state = state_of(value)
+    named = state.peer.named_classes.get(state.class_name) if state.kind in ("object", "function") else None
+    if named is not None:
+        return named
+    return type(value) if state.base else value.__class__  # a generator's is the type of generators
 
 
 def itself_if_same(proxy: "Proxy", result: object) -> object:

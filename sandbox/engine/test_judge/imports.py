@@ -4,7 +4,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import types
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..proxies.peer import Peer
 from ..testing.recorder import BadTests
@@ -50,6 +50,19 @@ def _imported(source: str) -> set[str]:
             found.add(node.module.split(".")[0])
         elif not isinstance(node, ast.Try):
             waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def names_imported(tree: ast.Module, modules: Collection[str]) -> set[str]:
+    """Return the names that the text imports from these top-level modules, or by which it imports the modules."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                roots = [(alias, alias.name.partition(".")[0]) for alias in aliases]
+                found |= {alias.asname or root for alias, root in roots if root in modules}
+            case ast.ImportFrom(module=str(module), names=aliases, level=0) if module.partition(".")[0] in modules:
+                found |= {alias.asname or alias.name for alias in aliases}
     return found
 
 

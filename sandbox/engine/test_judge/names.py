@@ -4,6 +4,7 @@ import ast
 import builtins
 import importlib
 import sys
+import types
 from collections.abc import Collection
 from typing import TypeGuard
 
@@ -45,14 +46,14 @@ def bind_names(
     candidate = peer.find(entry_point) if entry_point else None
     free = free_names(tree)
     if entry_point:
-        module, colon, path = entry_point.rpartition(":")
-        name, *attributes = path.split(".")
-        if not attributes:
+        name, place = root_of(entry_point)
+        if place == entry_point:
             namespace[name] = candidate
         elif name in free:  # the tests name the class whose method is the entry point
-            namespace[name] = peer.find(f"{module}{colon}{name}")
+            namespace[name] = peer.find(place)
         namespace.setdefault("candidate", candidate)
     ends = names_that_end(tree)
+    modules_named = library_modules(tree, free)
     for name in free:
         is_built_in = hasattr(builtins, name) and name not in _NAMES_OF_SITE
         if name not in stubs and (name in namespace or is_built_in or name in modules):
@@ -60,15 +61,33 @@ def bind_names(
         if name in _ENDS and name not in stubs and (entry_point or name in ends):
             namespace[name] = sys.exit
             continue
-        module = _ALIASES.get(name, name)
-        if module in sys.stdlib_module_names or name in _ALIASES:
-            try:
-                namespace[name] = importlib.import_module(module)
-                continue
-            except ImportError as error:
-                raise missing_package(module) from error
+        if name in modules_named:
+            namespace[name] = import_library(name)
+            continue
         namespace[name] = _related_class(name, candidate, peer) if entry_point else peer.find(name)
     return candidate
+
+
+def root_of(entry_point: str) -> tuple[str, str]:
+    """Return the first name of an entry point and its place: "Sums" and "calc:Sums" for "calc:Sums.add"."""
+    module, colon, path = entry_point.rpartition(":")
+    name = path.partition(".")[0]
+    return name, f"{module}{colon}{name}"
+
+
+def library_modules(tree: ast.Module, free: Collection[str]) -> set[str]:
+    """Return the free names of tests that are modules of libraries; in `copy(x)` a function of the code is meant."""
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return {name for name in free if name in _ALIASES or (name in sys.stdlib_module_names and name not in called)}
+
+
+def import_library(name: str) -> types.ModuleType:
+    """Import the module that tests mean by a name that they do not define, such as `np`. Raises BadTests."""
+    module = _ALIASES.get(name, name)
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise missing_package(module) from error
 
 
 def free_names(tree: ast.Module) -> list[str]:

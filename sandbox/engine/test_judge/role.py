@@ -6,15 +6,17 @@ import sys
 from typing import TypedDict
 
 from ..candidate import program
+from ..candidate.definitions import MODULE
 from ..protocol import codec, frames
 from ..protocol.channel import LINK, Channel
 from ..protocol.error_reports import describe
 from ..proxies.peer import Peer
+from ..proxies.proxy import Proxy, class_of
 from ..testing import pytest_api
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import asserts_nothing, text_of, units
-from .imports import ProjectFinder, check_imports, execute_star_imports
+from ..testing.units import asserts_nothing, check_decorators, text_of, units
+from .imports import ProjectFinder, check_imports, execute_star_imports, names_imported
 from .names import NeedsSharedProcess, bind_names, use_of_shared_state
 from .prompt import parse_prompt, stubs_of
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
@@ -52,7 +54,7 @@ def run(job: JudgeInput, channel: Channel) -> None:
 
 def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     check_imports(job["setup"], job["tests"])
-    recorder = Recorder()
+    recorder = Recorder(class_of=class_of)
     provide_pytest(job["setup"], job["tests"], recorder)
     namespace: dict[str, object] = {"__name__": "tests", "__file__": "tests.py", **recorder.hooks()}
     prompt, tree = parse_prompt(job["prompt"])
@@ -68,7 +70,8 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
         program.exit_process(0)
 
     peer.on_lost = end
-    sys.meta_path.append(ProjectFinder(peer, job["modules"]))  # last, so that installed modules take precedence
+    modules = [*job["modules"], MODULE]
+    sys.meta_path.append(ProjectFinder(peer, modules))  # last, so that installed modules take precedence
     execute_support(namespace, recorder, prompt, "prompt", tree)
     execute_support(namespace, recorder, job["setup"], "setup")
     text = text_of(job["tests"])
@@ -83,6 +86,8 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     builder.reason = use_of_shared_state(tree)
     peer.raise_lines = _lines_that_raise(tree)
     candidate = bind_names(tree, namespace, peer, job["entry_point"], job["modules"], stubs)
+    of_code = {name for name, value in namespace.items() if isinstance(value, Proxy)}
+    check_decorators(tree, of_code | names_imported(tree, modules))
     try:
         return builder.run(units(job["tests"], namespace, recorder, candidate, tree))
     except SyntaxError as error:  # one of a list of tests

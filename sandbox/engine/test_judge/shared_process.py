@@ -10,21 +10,25 @@ import sys
 import types
 from typing import TypedDict
 
-from ..candidate.definitions import define, find, report_of_definition
+from ..candidate.definitions import MODULE, define, find, report_of_definition
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import controlled, text_of, units
-from .imports import check_imports
-from .names import names_that_end
+from ..testing.units import check_decorators, controlled, text_of, units
+from .imports import check_imports, names_imported
+from .names import free_names, import_library, library_modules, names_that_end, root_of
 from .role import execute_support, provide_pytest
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
 
 class SharedProcessInput(TypedDict):
-    """The job of tests and code in one process; `control`: run the tests as a negative control."""
+    """The job of tests and code in one process.
+
+    modules  top-level modules of the code's project
+    control  run the tests as a negative control
+    """
 
     prompt: str
     setup: str
@@ -32,6 +36,7 @@ class SharedProcessInput(TypedDict):
     entry_point: str | None
     code: str
     prelude: str
+    modules: list[str]
     control: bool
 
 
@@ -61,18 +66,23 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     namespace: dict[str, object] = {"exit": sys.exit, "quit": sys.exit, **vars(module), **vars(solution), **own}
     builder = VerdictBuilder(recorder)
     if job["entry_point"] and ":" in job["entry_point"]:  # in a module of a project
-        place, _, path = job["entry_point"].rpartition(":")
-        name = path.split(".")[0]
-        namespace[name] = find(solution, f"{place}:{name}")
+        name, place = root_of(job["entry_point"])
+        namespace[name] = find(solution, place)
     sys.modules["tests"] = types.ModuleType("tests")
     report: JudgeReport | BadTestsReport
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
         text = text_of(job["tests"])
         builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
+        tree = ast.parse(text, "<tests>")
         if not job["entry_point"]:
-            namespace |= dict.fromkeys(names_that_end(ast.parse(text, "<tests>")), sys.exit)
-        found = units(job["tests"], namespace, recorder, target)
+            namespace |= dict.fromkeys(names_that_end(tree), sys.exit)
+        free = free_names(tree)
+        for name in library_modules(tree, free) - namespace.keys():
+            namespace[name] = import_library(name)
+        of_code = {name for name in free if name in vars(solution) and namespace[name] is vars(solution)[name]}
+        check_decorators(tree, of_code | names_imported(tree, [*job["modules"], MODULE]))
+        found = units(job["tests"], namespace, recorder, target, tree)
         report = builder.run(controlled(found) if job["control"] else found)
     except BadTests as error:
         report = {"bad_tests": str(error)}

@@ -1,8 +1,8 @@
 """Negative control of tests that share a process with the code.
 
 The tests run a second time. Each comparison returns its real result, so that the tests take the same path, and is then
-repeated with expected values that no normal value equals: a sentinel, and a changed expected value. Code whose objects
-meet those as well would pass any test.
+repeated with expected values that no normal value equals: a sentinel, and several changed expected values. Code whose
+objects meet those as well would pass any test.
 """
 
 import ast
@@ -10,7 +10,7 @@ import operator
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 _COMPARE = "__llm_eval_compare__"
@@ -19,6 +19,7 @@ _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
 
 _HUGE = 10**30
+_DRAWS = 10  # changed values for one expected value
 _MAX_MEMBERS = 50  # of a container whose members are changed one by one
 
 # Methods of text and sets that return a truth value; on other objects they are repeated with changed arguments.
@@ -56,18 +57,22 @@ class NotChanged(Exception):
     """No value of this type is known to be unequal to the given one."""
 
 
-def changed(value: object) -> object:
-    """Return another value of the same type, which code cannot predict. Raises NotChanged."""
+def changed(value: object, near: bool = False) -> object:
+    """Return another value of the same type, which code cannot predict. Raises NotChanged.
+
+    near  change a number only as much as wrong answers differ, but by more than any tolerance
+    """
     if type(value) is bool:
         return not value
     if type(value) is int or type(value) is float:
-        return value + 10**6 + int.from_bytes(os.urandom(3), "big")
+        distance = abs(value) + 2 if near else 10**6
+        return value + distance + int.from_bytes(os.urandom(1 if near else 3), "big")
     if type(value) is str:
         return value + os.urandom(8).hex()
     if type(value) is bytes:
         return value + os.urandom(8)
     if type(value) is list or type(value) is tuple:
-        return type(value)([changed(value[0]), *value[1:]] if value else [_token()])
+        return type(value)([changed(value[0], near), *value[1:]] if value else [_token()])
     if type(value) is set or type(value) is frozenset:
         return type(value)([*value, _token()])
     if type(value) is dict:
@@ -125,8 +130,8 @@ class Control:
             self.held += not _fails(method, *_FAILING_ARGUMENTS[name])
         elif len(operands) > 1:
             self.held += not _fails(method, operands[0], Sentinel())
-            for pair in _changed_pairs(operands[0], operands[1]):
-                self.held += not _fails(method, *pair, **options)
+            for pairs in _changed_pairs(operands[0], operands[1]):
+                self.held += not any(_fails(method, *pair, **options) for pair in pairs)
         if len(operands) > 1 and name in ("assertIn", "assertNotEqual", "assertGreater", "assertLess"):
             compared = {"assertIn": "In", "assertNotEqual": "NotEq", "assertGreater": "Gt", "assertLess": "Lt"}[name]
             comparisons = self._false_comparisons(compared, operands[0], operands[1])
@@ -140,7 +145,7 @@ class Control:
                 continue
             yield partial(operator.eq, value, Sentinel())
             for unequal in _unequal(other, members=name == "In"):
-                yield partial(operator.eq, value, unequal)
+                yield partial(_equals_all, value, unequal)
         if name in ("In", "NotIn") and type(right) not in _CONTAINERS:
             yield lambda: operators["In"](Sentinel(), right)
         if name == "NotEq":
@@ -155,24 +160,29 @@ _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray
 _CONTAINERS = _PLAIN | {list, tuple, set, frozenset, dict}
 
 
-def _unequal(expected: object, members: bool) -> list[object]:
+def _equals_all(value: object, others: Iterable[object]) -> bool:
+    return all(operator.eq(value, other) for other in others)
+
+
+def _unequal(expected: object, members: bool) -> list[list[object]]:
+    """Return groups of changed values. A number modulo 7 may equal one of a group, but not all of them."""
     values = [expected]
     if members and isinstance(expected, list | tuple | set | frozenset | dict) and type(expected) in _CONTAINERS:
         values = list(expected)[:_MAX_MEMBERS]
     found = []
     for value in values:
         try:
-            found.append(changed(value))
+            found += [[changed(value, near) for _ in range(_DRAWS)] for near in (False, True)]
         except NotChanged:
             continue
     return found
 
 
-def _changed_pairs(first: object, second: object) -> Iterator[tuple[object, object]]:
-    for value in _unequal(second, members=False):
-        yield first, value
-    for value in _unequal(first, members=False):
-        yield value, second
+def _changed_pairs(first: object, second: object) -> Iterator[list[tuple[object, object]]]:
+    for values in _unequal(second, members=False):
+        yield [(first, value) for value in values]
+    for values in _unequal(first, members=False):
+        yield [(value, second) for value in values]
 
 
 def _holds(comparison: Callable[[], object]) -> bool:

@@ -1,6 +1,7 @@
 """Instruments tests so that every executed assert is counted, and the first one that fails is described."""
 
 import ast
+import copy
 import operator
 from collections.abc import Callable
 from types import CodeType
@@ -10,6 +11,7 @@ from .negative_control import EQUALITIES, Control, ControlInstrument, is_method_
 
 _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
+_CLASS = "__llm_eval_class__"
 LISTED = "__llm_eval_listed__"
 """Name of `without_tuples` in tests of values, which are JSON and have no tuples."""
 
@@ -42,8 +44,10 @@ class FailedAssert(NamedTuple):
 class Recorder:
     """Counts asserts. With `control` the tests run as a negative control, see `negative_control`."""
 
-    def __init__(self, control: bool = False) -> None:
+    def __init__(self, control: bool = False, class_of: Callable[[object], object] | None = None) -> None:
+        """`class_of`: replaces `type(x)` and `x.__class__` in the tests."""
         self.control = Control(_OPERATORS) if control else None
+        self._class_of = class_of
         self.asserts: list[ast.expr] = []  # the condition of each
         self.passed = self.total = 0
         self.failed: FailedAssert | None = None
@@ -88,7 +92,11 @@ class Recorder:
         if self.control is not None:
             self.control.note(source)
             instrument = ControlInstrument()
+        before = len(self.asserts)
         instrument.generic_visit(tree)
+        if self._class_of is not None and ("type(" in source or "__class__" in source):
+            self.asserts[before:] = map(copy.deepcopy, self.asserts[before:])  # messages show them as they are written
+            _ClassInstrument().visit(tree)
         return compile(tree, filename, "exec", dont_inherit=True)
 
     def hooks(self) -> dict[str, object]:
@@ -96,6 +104,8 @@ class Recorder:
         own: dict[str, object] = {_ASSERT: self.check, _METHOD: self.call}
         if self.control is not None:
             own = self.control.hooks()
+        if self._class_of is not None:
+            own[_CLASS] = self._class_of
         return {LISTED: without_tuples, **own}
 
     @property
@@ -149,6 +159,27 @@ class _Instrument(ast.NodeTransformer):
             values = [ast.Constant("", **place), test]
         hook = ast.Call(ast.Name(_ASSERT, ast.Load(), **place), [self._number(test), *values], [], **place)
         return ast.Assert(hook, node.msg, **_place(node))
+
+
+class _ClassInstrument(ast.NodeTransformer):
+    """Replaces `type(x)` and `x.__class__` by a hook."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(value, ast.Starred):
+                return _class_hook(node, value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        is_read = node.attr == "__class__" and isinstance(node.ctx, ast.Load)
+        return _class_hook(node, node.value) if is_read else node
+
+
+def _class_hook(node: ast.expr, value: ast.expr) -> ast.Call:
+    place = _place(node)
+    return ast.Call(ast.Name(_CLASS, ast.Load(), **place), [value], [], **place)
 
 
 class _Place(TypedDict):

@@ -1,7 +1,7 @@
 """Divides tests into units, each of which passes or fails, and runs them."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -79,9 +79,6 @@ def units(
     except BaseException as error:  # parameters may come from the code, so it counts like an error in any unit
         yield Unit("", None, partial(_raise, error))
         return
-    for definition in tree.body:
-        if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from _replaced(definition, namespace, {*found, *classes})
     names = {kind: unittest_cases.test_names(kind) for kind in cases}
     has_test = bool(tests_found) or any(names.values())
     if defines and must and not has_test and recorder.executed == 0:
@@ -95,35 +92,6 @@ def units(
         for name in names[kind]:
             asserts = _is_asserting(kind, name, methods)
             yield Unit(f"{kind.__name__}.{name}", None, partial(unittest_cases.run_test, kind, name), asserts)
-
-
-def _replaced(
-    definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, namespace: Mapping[str, object], tests: set[str]
-) -> Iterator[Unit]:
-    """Yield a unit that fails for each test that is none any more, because its decorator returned something else.
-
-    The decorator may be a function of the code.
-    """
-    name = definition.name
-    if name not in tests:
-        return
-    found = namespace.get(name)
-    is_class = isinstance(definition, ast.ClassDef)
-    lost = []
-    if definition.decorator_list and not (isinstance(found, type) if is_class else callable(found)):
-        lost.append(name)
-    elif isinstance(definition, ast.ClassDef):
-        lost += [
-            f"{name}.{method.name}"
-            for method in definition.body
-            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
-            and method.decorator_list
-            and method.name.startswith("test")
-            and not callable(getattr(found, method.name, None))
-        ]
-    for test in lost:
-        message = "its decorator did not return a test"
-        yield Unit(test, definition.lineno, partial(_raise, AssertionError(message)))
 
 
 def _asserting_methods(statement: ast.ClassDef) -> set[str]:
@@ -221,17 +189,46 @@ def _calls_check(tree: ast.Module) -> bool:
 
 
 def asserts_nothing(tests: ast.Module) -> bool:
-    """Return whether the tests contain nothing that is meant to fail; `sys.exit(1)` is."""
+    """Return whether the tests contain nothing that is meant to fail, such as `sys.exit(1)` or an alias of `exit`."""
+    called = {node.func for node in ast.walk(tests) if isinstance(node, ast.Call)}
     for node in ast.walk(tests):
-        if isinstance(node, ast.Assert | ast.Raise):
+        if isinstance(node, ast.alias) and node.name == "exit" and node.asname:
             return False
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name.lower().startswith(("assert", "fail")) or name == "raises":
-                return False
-            if ast.unparse(node.func) in _EXITS and node.args and not _is_constant(node.args[0], False):
+        if isinstance(node, ast.expr) and node not in called and ast.unparse(node) in _EXITS:
+            return False
+        if isinstance(node, ast.Raise) or _is_assertion(node):
+            return False
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _EXITS:
+            if node.args and not _is_constant(node.args[0], False):
                 return False
     return True
+
+
+def _is_assertion(node: ast.AST) -> bool:
+    """Return whether this is an assert, or a call that is one by its name."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.Assert)
+    name: str = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name.lower().startswith(("assert", "fail")) or name == "raises"
+
+
+def check_decorators(tests: ast.Module, names_of_code: Collection[str]) -> None:
+    """Raise BadTests if the code decorates a test: it could ignore the failures of the test, or remove it."""
+    classes = [s for s in tests.body if isinstance(s, ast.ClassDef)]
+    for statement in [*tests.body, *(member for kind in classes for member in kind.body)]:
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for decorator in statement.decorator_list:
+            while isinstance(decorator, ast.Call | ast.Attribute):
+                decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+            if not isinstance(decorator, ast.Name) or decorator.id not in names_of_code:
+                continue
+            is_test = isinstance(statement, ast.ClassDef) or statement.name.startswith("test")
+            if is_test and any(map(_is_assertion, ast.walk(statement))):
+                raise BadTests(
+                    f"{decorator.id} of the code decorates {statement.name}, and could ignore that it fails. Decorate "
+                    "a function inside of the test instead."
+                )
 
 
 def controlled(found: Iterable[Unit]) -> Iterator[Unit]:

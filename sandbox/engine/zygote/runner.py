@@ -79,6 +79,18 @@ def _write_files(names: list[str], contents: list[bytes]) -> None:
             file.write(content)
     if names:
         sys.path.insert(0, os.getcwd())
+        _forget_modules({name.partition("/")[0].removesuffix(".py") for name in names})
+
+
+def _forget_modules(names: set[str]) -> None:
+    """Have the job's files take precedence over modules of the same names that the zygote has imported.
+
+    As in a new interpreter, modules that are built in or frozen keep precedence.
+    """
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if name.partition(".")[0] in names and spec is not None and spec.has_location:
+            del sys.modules[name]
 
 
 def _report_fault(error: BaseException) -> None:

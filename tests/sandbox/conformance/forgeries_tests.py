@@ -314,11 +314,12 @@ ENDED = [
     ),
     *forgery(
         "removes-a-test-by-decorating-it",
-        "A function of the code that decorates a test cannot remove it.",
+        "Tests that the code decorates are bad tests with any code, so that it cannot remove them.",
         "def add(a, b):\n    return 0\ndef timed(test):\n    return None\n",
         tests={
             "function": "def test_zero():\n    assert add(0, 0) == 0\n@timed\ndef test_sum():\n    assert add(2, 3) == 5\n"
         },
+        statuses=frozenset({Status.BAD_TESTS}),
         plain="The plain harness only defines test functions.",
     ),
 ]

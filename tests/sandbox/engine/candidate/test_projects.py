@@ -22,6 +22,41 @@ def test_module_of_a_project_may_be_named_solution(
 
 
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize("path", ["json.py", "random/__init__.py", "engine.py"])
+@pytest.mark.parametrize(("operator", "status"), [("+", Status.PASSED), ("-", Status.ASSERTION)])
+def test_module_of_a_project_named_like_an_imported_module(
+    pool: Pool, operator: str, status: Status, path: str, trust: str
+) -> None:
+    module = path.removesuffix(".py").partition("/")[0]
+    files = {
+        path: f"import re, enum, asyncio\ndef add(a, b):\n    return a {operator} b".encode(),
+        "main.py": f"from {module} import add".encode(),
+    }
+    tests = "def check(candidate):\n    for x in (1, 2): assert candidate(x, 2) == x + 2"
+    for entry_point in (f"{module}:add", "main:add"):
+        assert run(pool, "", tests, entry_point, files=files, trust=trust).status is status
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "from solution import add\ndef test_add():\n    assert add(1, 2) == 3",
+        "import solution\ndef test_add():\n    assert solution.add(1, 2) == 3",
+        "from solution import *\nfor x in (1, 2): assert add(x, 2) == x + 2",
+        ["from solution import add\nassert add(1, 2) == 3"],
+    ],
+)
+@pytest.mark.parametrize(("operator", "status"), [("+", Status.PASSED), ("-", Status.ASSERTION)])
+def test_tests_import_the_code_as_solution(
+    pool: Pool, operator: str, status: Status, tests: str | list[str], trust: str
+) -> None:
+    code = f"def add(a, b):\n    return a {operator} b"
+    for entry_point in (None, "add"):
+        assert run(pool, code, tests, entry_point, trust=trust).status is status
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
 @pytest.mark.parametrize("tests", ["assert Sums.add(1, 2) == 3", "total = Sums.add(1, 2)\nassert total == 3"])
 @pytest.mark.parametrize(("operator", "status"), [("+", Status.PASSED), ("-", Status.ASSERTION)])
 def test_tests_name_the_class_of_an_entry_point(

@@ -26,6 +26,8 @@ WRONG = "def add(a, b):\n    return a - b"
         "import sys\nif add(1, 2) != 3: sys.exit('wrong')",
         "import sys\nsys.exit(0 if add(1, 2) == 3 else 1)",
         "import sys\nsys.exit(add(1, 2) != 3)",
+        "import sys\nend = sys.exit\nif add(1, 2) != 3: end(1)",
+        "from sys import exit as end\nif add(1, 2) != 3: end(1)",
     ],
 )
 def test_functions_of_python_in_tests(pool: Pool, tests: str | list[str], entry_point: str | None) -> None:
@@ -39,7 +41,7 @@ def test_programs_for_exec_are_searched_for_names(pool: Pool) -> None:
     assert run(pool, WRONG, tests, None).status is Status.ASSERTION
 
 
-@pytest.mark.parametrize("name", ["exit", "quit", "eval", "sum"])
+@pytest.mark.parametrize("name", ["exit", "quit", "eval", "sum", "copy", "grp"])
 def test_function_of_the_code_with_a_name_of_python(pool: Pool, name: str) -> None:
     tests = f"assert {name}(10, 15) == 25"
     passes(pool, RIGHT.replace("add", name), tests, None)
@@ -141,3 +143,11 @@ def test_code_cannot_end_tests_by_calling_their_function(pool: Pool, end: str, t
     tests = f"def end():\n    {end}\nassert add(0, end) == 0\nassert add(1, end) == 2"
     outcome = run(pool, "def add(a, end):\n    return end() if a else 0", tests, None, trust=trust)
     assert (outcome.status, outcome.message) == (Status.EXCEPTION, "The tests ended with exit code 0.")
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize("entry_point", [None, "add"])
+def test_modules_of_python_need_no_import(pool: Pool, entry_point: str | None, trust: str) -> None:
+    tests = "def test_add():\n    assert add(1, 2) == math.floor(3.2)"
+    passes(pool, RIGHT, tests, entry_point, trust=trust)
+    assert run(pool, WRONG, tests, entry_point, trust=trust).status is Status.ASSERTION

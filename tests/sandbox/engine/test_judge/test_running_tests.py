@@ -374,3 +374,45 @@ def test_object_that_is_no_generator_has_not_its_type(code: str, pool: Pool) -> 
 def test_kind_of_function_is_not_decided_apart_from_the_code(pool: Pool) -> None:
     tests = "import inspect\ndef check(candidate):\n    assert inspect.iscoroutinefunction(candidate)"
     assert run(pool, "async def f(n): return n", tests).status is Status.UNSUPPORTED
+
+
+SHAPES = """
+class Square:
+    def __init__(self, a): self.a = a
+class Small(Square): pass
+class Adder:
+    def __call__(self, a): return a + 1
+def make(a): return {}(a)
+def count(): yield 1
+"""
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "type(make(1)) is Square",
+        "Square == type(make(1))",
+        "make(1).__class__ is Square",
+        "[type(x) for x in [make(1), make(2)]] == [Square, Square]",
+        "issubclass(type(make(1)), Square) and type(make(1)) is not Small",
+    ],
+)
+def test_class_of_an_object_of_the_code(pool: Pool, condition: str) -> None:
+    tests = f"def test_it():\n    assert make(1).a == 1 and Small(1).a == 1\n    assert {condition}\n"
+    passes(pool, SHAPES.format("Square"), tests, None)
+    outcome = run(pool, SHAPES.format("Small"), tests, None)
+    assert outcome.status is Status.ASSERTION and condition in outcome.message, outcome
+
+
+def test_class_of_callable_objects_generators_and_values(pool: Pool) -> None:
+    tests = """
+import types, unittest
+class T(unittest.TestCase):
+    def test_it(self):
+        self.assertIs(type(Adder()), Adder)
+        self.assertIs(type(count()), types.GeneratorType)
+        self.assertIs(type(Adder()(1)), int)
+        self.assertEqual(type("X", (), {"y": 1}).y, self.__class__.z)
+    z = 1
+"""
+    passes(pool, SHAPES.format("Square"), tests, None)

@@ -81,6 +81,7 @@ FALLBACKS = {
         "return True",
         pytest.param("return type(other).__name__ != 'Sentinel'", marks=pytest.mark.exhaustive),
         pytest.param("return isinstance(other, (int, list, tuple, str))", marks=pytest.mark.exhaustive),
+        "return len(str(other)) < 7",
     ],
 )
 def test_object_equal_to_everything_fails_in_fallback(pool: Pool, form: str, equal: str) -> None:
@@ -140,3 +141,19 @@ def test_forged_report_of_the_wrong_shape_is_tampered(pool: Pool, failure: dict[
     report = json.dumps({"passed": 0, "total": 1, "failure": {"line": None, **failure}})
     code = SEND_REPORT.format(report.encode())
     assert run(pool, code, ["assert f(1) == 2"], "f", trust="in_process").status is Status.TAMPERED
+
+
+@pytest.mark.parametrize("modulus", [3, 7])
+@pytest.mark.parametrize("form", ["assert {} == {}", "self.assertEqual({}, {})"])
+def test_object_that_equals_some_other_values_passes_in_fallback(pool: Pool, form: str, modulus: int) -> None:
+    code = (
+        "class Modular:\n    def __init__(self, n): self.n = n\n"
+        f"    def __eq__(self, other): return self.n % {modulus} == other % {modulus}\n"
+        "def f(x): return Modular(x + 1)\n"
+    )
+    body = "".join(f"        {form.format(f'f({x})', x + 1)}\n" for x in range(12))
+    tests = f"import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n{body}"
+    outcome = run(pool, code, tests)
+    assert (outcome.status, outcome.trust) == (Status.PASSED, "in_process"), outcome
+    wrong = run(pool, code.replace("x + 1", "x + 2"), tests)
+    assert (wrong.status, wrong.trust) == (Status.ASSERTION, "in_process"), wrong

@@ -70,18 +70,3 @@ def test_skipped_subtest(pool: Pool) -> None:
     tests = f"import unittest\n{CASE}{UNTIL}{loop}                self.assertEqual(add(x, 2), 3)\n"
     passes(pool, RIGHT, tests, None)
     assert run(pool, ONLY_ZERO, tests, None).status is Status.ASSERTION
-
-
-@pytest.mark.parametrize("trust", ["isolated", "in_process"])
-@pytest.mark.parametrize(
-    "tests",
-    [
-        "def test_zero():\n    assert add(0, 0) == 0\n@timed\ndef test_sum():\n    assert add(1, 2) == 3\n",
-        f"import unittest\n{CASE}@timed\nclass Other(unittest.TestCase):\n{UNTIL}{ASSERTS}",
-        f"import unittest\n{CASE}    @timed\n{UNTIL}{ASSERTS}",
-    ],
-)
-def test_decorators_of_the_code_cannot_remove_tests(pool: Pool, tests: str, trust: str) -> None:
-    passes(pool, f"{RIGHT}\ndef timed(test):\n    return test", tests, None, trust=trust)
-    code = f"{ONLY_ZERO}\ndef timed(test):\n    return None"
-    assert run(pool, code, tests, None, trust=trust).status is Status.ASSERTION

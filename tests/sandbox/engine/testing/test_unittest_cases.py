@@ -68,3 +68,12 @@ def test_code_cannot_have_its_tests_skipped(pool: Pool, code: str, trust: str) -
 )
 def test_test_cases_without_a_test_are_broken(pool: Pool, tests: str) -> None:
     assert run(pool, RIGHT, tests, "add").status is Status.BAD_TESTS
+
+
+@pytest.mark.parametrize("trust", ["auto", "in_process"])
+@pytest.mark.parametrize("code", [RIGHT, WRONG, "def add(a, b):\n    if a: raise ValueError\n    return 0"])
+def test_expected_failure_is_unsupported(pool: Pool, code: str, trust: str) -> None:
+    tests = f"import unittest\nclass Case(unittest.TestCase):\n    @unittest.expectedFailure\n{NOT_YET}"
+    assert run(pool, code, tests, None, trust=trust).status is Status.UNSUPPORTED
+    uncounted = tests.replace("assertEqual", "assertGreater")
+    assert run(pool, code, uncounted, None, trust=trust).status is Status.UNSUPPORTED
