@@ -284,9 +284,7 @@ class RunResume(ChangeEndpoint):
         body = Resumption.read(request)
         retry_too_long = body.get("retry_too_long", False)
         if is_run_complete(run, retry_too_long=retry_too_long):
-            answer = Answer(RunItem(run).data)
-            record_nothing(answer)
-            return answer
+            return record_nothing(Answer(RunItem(run).data))
         budget, user = body.get("budget_usd"), cast(User, request.user)
         if not resume_run(run=run, budget_usd=budget, user=user, retry_too_long=retry_too_long):
             raise RunInProgress(run)

@@ -197,8 +197,9 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     ended_before = found.status in ENDED
     cancel_run(run=found)
     if ended_before:
-        messages.error(request, "The run had already ended.")
-    elif found.status == Run.Status.CANCELLED:
+        messages.warning(request, "The run had already ended.")
+        return record_nothing(redirect("runs:run", pk=pk))
+    if found.status == Run.Status.CANCELLED:
         messages.success(request, "The run is cancelled. Stored responses are kept.")
     else:
         messages.success(request, "The run will stop within seconds. Stored responses are kept.")
@@ -216,9 +217,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found, retry_too_long=retry_too_long):
         unchanged = " Its budget is unchanged." if request.POST.get("budget_usd") else ""
         messages.info(request, f"The run is complete: no response is to be requested.{unchanged}")
-        response = redirect("runs:run", pk=pk)
-        record_nothing(response)
-        return response
+        return record_nothing(redirect("runs:run", pk=pk))
     try:
         if not is_valid:
             raise BudgetError("The new budget is not an amount of US dollars, such as 20.")
@@ -230,12 +229,12 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("runs:run", pk=pk)
-    if resumed:
-        if notify_workers(request, found):
-            messages.success(request, "The run is resumed: missing and errored responses are requested again.")
-    else:
-        messages.error(request, RunInProgress(found).message)
+        return record_nothing(redirect("runs:run", pk=pk))
+    if not resumed:
+        messages.warning(request, RunInProgress(found).message)
+        return record_nothing(redirect("runs:run", pk=pk))
+    if notify_workers(request, found):
+        messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     return redirect("runs:run", pk=pk)
 
 
@@ -249,7 +248,7 @@ def rescore(request: HttpRequest, pk: int) -> HttpResponse:
         rescoring = create_rescoring(run=found, user=request.user)
     except UserError as error:
         messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     notify_workers(request, rescoring.run)
     messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.left_out_lines()]))
     return redirect("runs:run", pk=rescoring.run.pk)
@@ -261,13 +260,13 @@ def describe(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
     queries.check_may_describe(request.user, found)
     form = DescriptionForm(request.POST)
-    if form.is_valid():
-        describe_run(run=found, **form.cleaned_data)
-        messages.success(request, "Name, tags and note are stored.")
-    else:
+    if not form.is_valid():
         request.session[_refused_description(found)] = {name: request.POST.get(name, "") for name in form.fields}
-    for field, problems in form.errors.items():
-        messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+        for field, problems in form.errors.items():
+            messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+        return record_nothing(redirect("runs:run", pk=pk))
+    describe_run(run=found, **form.cleaned_data)
+    messages.success(request, "Name, tags and note are stored.")
     return redirect("runs:run", pk=pk)
 
 
@@ -285,7 +284,7 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
         move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
     environment = find_environment_of_another_team(found)
     if environment is not None:
@@ -308,8 +307,8 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         delete_run(run=found, user=request.user)
     except RunActive as error:
-        messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        messages.warning(request, str(error))
+        return record_nothing(redirect("runs:run", pk=pk))
     messages.success(request, f"Run {pk} is deleted. An administrator can restore it.")
     return redirect("runs:list")
 
@@ -336,7 +335,7 @@ def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
         messages.error(request, f"{error}{advice}")
         kept = {name: value for name, value in form.chosen.items() if value and name != "format"}
         query = f"?{urlencode(kept)}" if kept and form.is_valid() else ""
-        return redirect(f"{reverse('runs:run', args=[pk])}{query}")
+        return record_nothing(redirect(f"{reverse('runs:run', args=[pk])}{query}"))
     if download.left_out:
         messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
     return download.response
@@ -352,7 +351,7 @@ def rollouts(request: HttpRequest, pk: int) -> HttpResponseBase:
         download = download_run_rollouts(found, selection, format=given["format"])
     except UserError as error:
         messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     if download.left_out:
         messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
     return download.response
