@@ -1,4 +1,4 @@
-"""Actions of curators: request the gates of a version, publish and retire an environment."""
+"""Actions on an environment: request the gates of a version, publish, retire, and move it to another team."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -20,9 +20,11 @@ from hub.web.audited import record_move, record_nothing
 def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Request the gates of a version that has no certificate."""
     shown = queries.version_of(queries.environment_of(request.user, slug), version)
-    if shown.certificate is None:
-        dispatch_gates(version=shown)
-    return redirect("hub:certificate", shown.environment.slug, shown.version)
+    response = redirect("hub:certificate", shown.environment.slug, shown.version)
+    if shown.certificate is not None:
+        return record_nothing(response)
+    dispatch_gates(version=shown)
+    return response
 
 
 @require_POST

@@ -261,8 +261,9 @@ class RunCancel(ChangeEndpoint):
     @extend_schema(operation_id="runs_cancel", request=None, responses=RunItem)
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        cancel_run(run=run)
-        return Answer(RunItem(run).data)
+        cancelled = cancel_run(run=run)
+        answer = Answer(RunItem(run).data)
+        return answer if cancelled else record_nothing(answer)
 
 
 class RunResume(ChangeEndpoint):

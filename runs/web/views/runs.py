@@ -194,9 +194,7 @@ def _rendered_progress(run: Run, live: LiveRun) -> str:
 @permission_required(CHANGE, raise_exception=True)
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
-    ended_before = found.status in ENDED
-    cancel_run(run=found)
-    if ended_before:
+    if not cancel_run(run=found):
         messages.warning(request, "The run had already ended.")
         return record_nothing(redirect("runs:run", pk=pk))
     if found.status == Run.Status.CANCELLED:
