@@ -27,7 +27,7 @@ from hub.web.audited import record_nothing
 
 
 class CuratorAdmin(admin.ModelAdmin):
-    """Admin for curators without adding and deleting."""
+    """Admin that curators can view and change. Nothing can be added or deleted."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)

@@ -107,37 +107,50 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     template = page_or_part(request, "runs/run.html", "responses")
     context["is_partial"] = template != "runs/run.html"
     if not context["is_partial"]:
-        context |= _results(request, found)
+        context |= _results(request, found) | _description(request, found) | _actions(request, found)
         if found.status not in ENDED:
             context["live"] = get_live_run(request.user, found)
-        context["environments"] = found.environments.select_related("version__environment").order_by("position")
-        context["models"] = found.models.order_by("role", "position")
-        context["may_add"] = request.user.has_perm(ADD)
-        context["may_change"] = request.user.has_perm(CHANGE)
-        if may_describe(request.user, found):
-            given = {"name": found.name, "tags": ", ".join(tags_of(found)), "note": found.note}
-            refused = request.session.pop(_refused_description(found), None)
-            context["description_form"] = DescriptionForm(initial=refused or given)
-            context["description_refused"] = refused is not None
-        context["tags"] = tags_of(found)
+        context |= {
+            "environments": found.environments.select_related("version__environment").order_by("position"),
+            "models": found.models.order_by("role", "position"),
+            "budget_changes": [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes],
+            "mlflow": mlflow_url(request.user, found),
+            "mlflow_run_id": mlflow_run_id(request.user, found),
+            "config": shown_config(found, request.user),
+            "stage_sentences": stage_sentences(found),
+        }
         if found.rescored_from_id is not None:
             context["source_visible"] = visible_runs(request.user).filter(pk=found.rescored_from_id).exists()
-        context["team_targets"] = (
-            list_targets(request.user, found, found.created_by_id) if found.status in ENDED else []
-        )
-        context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
-        context["missing"] = queries.get_missing(found)
-        if context["may_change"] and found.status in ENDED:
-            context["too_long"] = count_too_long(found)
-        if context["may_change"] and is_budget_spent(found):
-            context["spent_budget"] = budget_of(found)
-        context["budget_changes"] = [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes]
-        context["continuation"] = find_continuation(request.user, found) if request.user.has_perm(ADD) else None
-        context["mlflow"] = mlflow_url(request.user, found)
-        context["mlflow_run_id"] = mlflow_run_id(request.user, found)
-        context["config"] = shown_config(found, request.user)
-        context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
+
+
+def _description(request: HttpRequest, run: Run) -> dict[str, object]:
+    """Return the tags of a run, and the form for name, tags and note if the user may change them."""
+    context: dict[str, object] = {"tags": tags_of(run)}
+    if may_describe(request.user, run):
+        given = {"name": run.name, "tags": ", ".join(tags_of(run)), "note": run.note}
+        refused = request.session.pop(_refused_description(run), None)
+        context |= {"description_form": DescriptionForm(initial=refused or given)}
+        context |= {"description_refused": refused is not None}
+    return context
+
+
+def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
+    """Return what the user may do with a run, and what the page says about it."""
+    ended, may_add, may_change = run.status in ENDED, request.user.has_perm(ADD), request.user.has_perm(CHANGE)
+    context: dict[str, object] = {
+        "may_add": may_add,
+        "may_change": may_change,
+        "may_delete": ended and may_delete(request.user, run),
+        "team_targets": list_targets(request.user, run, run.created_by_id) if ended else [],
+        "missing": queries.get_missing(run),
+        "continuation": find_continuation(request.user, run) if may_add else None,
+    }
+    if may_change and ended:
+        context["too_long"] = count_too_long(run)
+    if may_change and is_budget_spent(run):
+        context["spent_budget"] = budget_of(run)
+    return context
 
 
 def _results(request: HttpRequest, run: Run) -> dict[str, object]:
