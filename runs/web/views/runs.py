@@ -49,7 +49,7 @@ from runs.web.forms import (
 )
 from runs.web.live import LiveRun, get_live_run
 from runs.web.notices import notify_workers
-from runs.web.starting import find_continuation
+from runs.web.pilots import find_continuation
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
 _RENDERED_S = 5
