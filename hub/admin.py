@@ -10,7 +10,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.validators import validate_slug
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -22,10 +23,11 @@ from hub.manifest.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import is_curator, list_foreign_environments, list_visible_environments
 from hub.teams.visibility import sees_all_teams
+from hub.web.audited import record_nothing
 
 
 class CuratorAdmin(admin.ModelAdmin):
-    """Admin for curators without adding and deleting."""
+    """Admin that curators can view and change. Nothing can be added or deleted."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
@@ -144,8 +146,8 @@ class EnvironmentAdmin(CuratorAdmin):
         return format_html('<pre tabindex="0">{}</pre>', gates_table(latest.certificate if latest else None))
 
     @admin.action(description="Publish (the gates must have passed)")
-    def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
-        self._change_each(request, queryset, services.publish_environment, "published")
+    def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> HttpResponse | None:
+        return self._change_each(request, queryset, services.publish_environment, "published")
 
     @admin.action(description="Feature")
     def feature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
@@ -160,13 +162,14 @@ class EnvironmentAdmin(CuratorAdmin):
         self.message_user(request, "Featured." if featured else "No longer featured.", messages.SUCCESS)
 
     @admin.action(description="Retire published ones (old runs keep them)")
-    def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
-        self._change_each(request, queryset, services.retire_environment, "retired")
+    def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> HttpResponse | None:
+        return self._change_each(request, queryset, services.retire_environment, "retired")
 
     def _change_each(
         self, request: HttpRequest, queryset: QuerySet[Environment], change: Callable[..., None], result: str
-    ) -> None:
+    ) -> HttpResponse | None:
         """Call *change* with each environment, and report which are *result* and why the others are not."""
+        changed = False
         for environment in queryset.select_related("latest__environment"):
             try:
                 change(environment=environment)
@@ -174,6 +177,8 @@ class EnvironmentAdmin(CuratorAdmin):
                 self.message_user(request, str(error), messages.ERROR)
             else:
                 self.message_user(request, f"{environment} is {result}.", messages.SUCCESS)
+                changed = True
+        return None if changed else record_nothing(redirect(request.get_full_path()))
 
 
 @admin.register(Team)
@@ -232,14 +237,14 @@ class CaseDefectAdmin(CuratorAdmin):
         return str(defect.case.version)
 
     @admin.action(description="Accept: later reports leave the case out")
-    def accept(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
-        self._resolve(request, queryset, accepted=True)
+    def accept(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> HttpResponse | None:
+        return self._resolve(request, queryset, accepted=True)
 
     @admin.action(description="Reject: the case is correct")
-    def reject(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
-        self._resolve(request, queryset, accepted=False)
+    def reject(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> HttpResponse | None:
+        return self._resolve(request, queryset, accepted=False)
 
-    def _resolve(self, request: HttpRequest, queryset: QuerySet[CaseDefect], *, accepted: bool) -> None:
+    def _resolve(self, request: HttpRequest, queryset: QuerySet[CaseDefect], *, accepted: bool) -> HttpResponse | None:
         assert request.user.is_authenticated
         resolved = 0
         for defect in queryset:
@@ -251,6 +256,8 @@ class CaseDefectAdmin(CuratorAdmin):
                 self.message_user(request, f"{defect}: {error}", messages.ERROR)
             else:
                 resolved += 1
-        if resolved:
-            done = "accepted: later reports leave the cases out." if accepted else "rejected: the cases are kept."
-            self.message_user(request, f"{counted(resolved, 'report')} {done}", messages.SUCCESS)
+        if not resolved:
+            return record_nothing(redirect(request.get_full_path()))
+        done = "accepted: later reports leave the cases out." if accepted else "rejected: the cases are kept."
+        self.message_user(request, f"{counted(resolved, 'report')} {done}", messages.SUCCESS)
+        return None

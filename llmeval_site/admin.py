@@ -7,11 +7,13 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from hub.web.audited import record_nothing
 from llmeval_site.accounts.passwords import invite_user
 from llmeval_site.accounts.tokens import revoke_token
 from llmeval_site.models import ApiToken, AuditEntry, OpenIDIdentity, Webhook
@@ -43,13 +45,16 @@ class InvitingUserAdmin(UserAdmin):
         return bool(settings.PASSWORDS) and self.has_change_permission(request)
 
     @admin.action(description="Mail a link to choose a password", permissions=["invite"])
-    def invite(self, request: HttpRequest, users: QuerySet[User]) -> None:
+    def invite(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
         """Invite each of *users*."""
+        invited = False
         for user in users:
             if invite_user(user, request):
                 messages.success(request, f"A link was mailed to {user} at {user.email}.")
+                invited = True
             else:
-                messages.error(request, f"{user} is inactive or has no mail address.")
+                messages.warning(request, f"{user} is inactive or has no mail address.")
+        return None if invited else record_nothing(redirect(request.get_full_path()))
 
 
 def _reviews_of(user: User) -> SafeString:

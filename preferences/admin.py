@@ -8,29 +8,11 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
+from hub.admin import CuratorAdmin
 from hub.selectors import is_curator
 from preferences.decision_fields import labelled_values
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import visible_preferences
-
-
-class ForCurators(admin.ModelAdmin):
-    """Admin that curators can view and change. Nothing can be deleted, because preferences refer to it."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return is_curator(request.user)
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_curator(request.user)
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return is_curator(request.user)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return is_curator(request.user)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
 
 class NamedRows(forms.BaseModelFormSet):
@@ -43,10 +25,13 @@ class NamedRows(forms.BaseModelFormSet):
 
 
 @admin.register(IssueCategory)
-class IssueCategoryAdmin(ForCurators):
+class IssueCategoryAdmin(CuratorAdmin):
     list_display = ["title", "slug", "active", "position"]
     list_editable = ["active", "position"]
     fields = ["title", "slug", "description", "active", "position"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_curator(request.user)
 
     def get_changelist_formset(
         self, request: HttpRequest, **kwargs: object
@@ -63,7 +48,7 @@ class IssueCategoryAdmin(ForCurators):
 
 
 @admin.register(Preference)
-class PreferenceAdmin(ForCurators):
+class PreferenceAdmin(CuratorAdmin):
     list_display = ["pk", "source", "verdict", "judge", "reviewer", "run", "created_at"]
     list_filter = ["source", "verdict"]
     list_select_related = ["run", "reviewer"]
@@ -73,9 +58,6 @@ class PreferenceAdmin(ForCurators):
     readonly_fields = ["decision"]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Preference]:

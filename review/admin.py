@@ -4,18 +4,22 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from preferences.admin import ForCurators
+from hub.admin import CuratorAdmin
+from hub.selectors import is_curator
 from review.models import Assignment, Guideline
 from runs.selectors import visible_runs
 
 
 @admin.register(Guideline)
-class GuidelineAdmin(ForCurators):
+class GuidelineAdmin(CuratorAdmin):
     list_display = ["title", "active", "updated_at"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_curator(request.user)
 
 
 @admin.register(Assignment)
-class AssignmentAdmin(ForCurators):
+class AssignmentAdmin(CuratorAdmin):
     list_display = ["pair", "reviewer", "state", "skip_reason", "started_at"]
     list_filter = ["state"]
     list_select_related = ["pair", "reviewer"]
@@ -31,7 +35,4 @@ class AssignmentAdmin(ForCurators):
         return super().get_queryset(request).filter(pair__run__in=runs)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
         return False

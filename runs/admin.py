@@ -4,11 +4,13 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from hub.common import wording
 from hub.teams.choice import list_own_teams
 from hub.teams.visibility import list_teams, sees_all_teams
+from hub.web.audited import record_nothing
 from runs.models import ModelEndpoint, Run
 from runs.selectors import visible_models, visible_runs
 from runs.services import RunActive, delete_run, restore_run
@@ -94,7 +96,7 @@ class RunAdmin(admin.ModelAdmin):
         return False  # `manage.py prune` removes deleted runs permanently
 
     @admin.action(description="Delete the selected runs (can be restored)", permissions=["change"])
-    def delete_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+    def delete_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         assert isinstance(request.user, User)
         deleted = 0
         for run in queryset:
@@ -102,9 +104,11 @@ class RunAdmin(admin.ModelAdmin):
                 delete_run(run=run, user=request.user)
                 deleted += 1
             except RunActive as error:
-                messages.error(request, str(error))
-        if deleted:
-            messages.success(request, f"Deleted {wording.counted(deleted, 'run')}.")
+                messages.warning(request, str(error))
+        if not deleted:
+            return record_nothing(redirect(request.get_full_path()))
+        messages.success(request, f"Deleted {wording.counted(deleted, 'run')}.")
+        return None
 
     @admin.action(description="Restore the selected runs", permissions=["change"])
     def restore_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:

@@ -236,13 +236,15 @@ def _check_models_are_enabled(run: Run, user: User | None, *, retry_too_long: bo
         raise UserError(f"Run {run.pk} cannot be resumed: {wording.end_sentence(reason)}", "models")
 
 
-def cancel_run(*, run: Run) -> None:
-    """Cancel *run*: at once if no process executes it, otherwise within seconds. A run that has ended is unchanged."""
+def cancel_run(*, run: Run) -> bool:
+    """Cancel *run*: at once if no process executes it, otherwise within seconds. Return False if it had ended."""
     try:
         change_status(run, Run.Status.CANCELLED)
     except (StatusConflict, RunBusy):
-        Run.objects.filter(pk=run.pk, status__in=ACTIVE).update(cancel_requested=True)
+        requested = Run.objects.filter(pk=run.pk, status__in=ACTIVE).update(cancel_requested=True)
         run.refresh_from_db()
+        return requested > 0
+    return True
 
 
 def interrupt_run(*, run: Run, owner: str = "") -> None:

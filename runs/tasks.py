@@ -13,7 +13,8 @@ from hub.common.shutdown import is_shutting_down
 from runs.config.parsed import ConfigError
 from runs.execution.dispatch import EXECUTE_QUEUED, WorkersNotNotified, dispatch_run
 from runs.execution.faults import DATABASE_ERRORS, find_fault
-from runs.execution.runner import ExecutionOptions, execute_run, execute_shards
+from runs.execution.runner import execute_run, execute_shards
+from runs.execution.session.context import ExecutionOptions
 from runs.execution.shards import release_shards, take_any_shard
 from runs.leases import LeaseLost, release_lease
 from runs.models import Response, Run

@@ -10,7 +10,7 @@ from hub.common.errors import UserError
 from hub.common.wording import counted
 from hub.models import EnvironmentVersion, Team
 
-_WHO = "An administrator can raise it."
+_ADVICE = "An administrator can raise it."
 
 
 class QuotaExceeded(UserError):
@@ -25,7 +25,7 @@ class QuotaExceeded(UserError):
     def __init__(self, message: str, *, quota: float, used: float, resets_at: datetime | None = None) -> None:
         reset = f" It resets on {resets_at:%-d %B %Y, %H:%M} UTC." if resets_at else ""
         self.reason = message
-        super().__init__(f"{message}{reset} {_WHO}")
+        super().__init__(f"{message}{reset} {_ADVICE}")
         self.quota = quota
         self.used = used
         self.resets_at = resets_at

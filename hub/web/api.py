@@ -161,7 +161,7 @@ class StoredVersion(serializers.Serializer[object]):
     new = serializers.BooleanField()
 
 
-_WORDS = [
+_FILTERS = [
     OpenApiParameter("q", str, description="words in title, summary or slug"),
     OpenApiParameter("category", str),
     OpenApiParameter("harness", str),
@@ -187,7 +187,7 @@ class Environments(ListAPIView[Environment]):
         )
         return found.defer("latest__manifest", "latest__readme", "latest__certificate")
 
-    @extend_schema(operation_id="environments_list", parameters=_WORDS)
+    @extend_schema(operation_id="environments_list", parameters=_FILTERS)
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 

@@ -145,10 +145,11 @@ def case_of(version: EnvironmentVersion, case: str) -> Case:
 
 def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
     """Return the cases without their data, with `preview`, the start of the input. *q* searches ids and inputs."""
-    asked = json_text("data", "input")
-    rows = Case.objects.filter(version=version).defer("data").annotate(preview=_start(asked))
+    text = json_text("data", "input")
+    rows = Case.objects.filter(version=version).defer("data").annotate(preview=_start(text))
     if q:
-        rows = rows.annotate(asked=Cast(asked, TextField())).filter(Q(external_id__icontains=q) | Q(asked__icontains=q))
+        rows = rows.annotate(input_text=Cast(text, TextField()))
+        rows = rows.filter(Q(external_id__icontains=q) | Q(input_text__icontains=q))
     return rows
 
 

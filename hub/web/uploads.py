@@ -20,7 +20,7 @@ def receive_bundle(*, file: IO[bytes], user: User, team: str = "") -> tuple[Envi
 
     The version can be used at once. A worker runs its gates, which must pass before it can be published.
 
-    Raises BundleError with every problem, and TeamError.
+    Raises BundleError with every problem, TeamError, QuotaExceeded, ArchiveUnavailable and SandboxUnavailable.
     """
     with open_archive(file) as bundle:
         known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser, User
-from django.contrib.messages.storage.base import BaseStorage
 from django.http import HttpRequest, HttpResponseBase
 from django_guid import get_guid
 
@@ -49,11 +47,10 @@ class AuditMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         # Signing out removes the user from the request. A token is checked by the view, so its user is known later.
         before = None if request.method in _SAFE_METHODS else _user(request)
-        earlier = len(messages.get_messages(request))  # of another request, not shown yet
         response = self._get_response(request)
         # An error may be about something that was stored, such as a run of which no worker could be notified.
         effective = response.status_code < 400 or getattr(response, "stored", False)
-        if effective and _is_recorded(request) and not _is_refused(request, response, earlier):
+        if effective and _is_recorded(request) and not _changed_nothing(request, response):
             user = _user(request) or before
             if user is not None:
                 _store(request, response, user)
@@ -67,20 +64,14 @@ def _is_recorded(request: HttpRequest) -> bool:
     return request.method not in _SAFE_METHODS and name not in FREQUENT
 
 
-def _is_refused(request: HttpRequest, response: HttpResponseBase, earlier: int) -> bool:
-    """Return whether a page reports only errors about *request*, shows its form again, or says that nothing changed."""
+def _changed_nothing(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Return whether the view called `record_nothing`, or the admin shows a form again."""
     if not getattr(response, "audited", True):
         return True
-    if _action(request).startswith("admin:") and response.status_code == 200:
-        # After a change in a window of its own, a page closes the window.
-        return "popup_response_data" not in (getattr(response, "context_data", None) or {})
-    stored = messages.get_messages(request)
-    if not isinstance(stored, BaseStorage):
+    if not _action(request).startswith("admin:") or response.status_code != 200:
         return False
-    used = stored.used
-    levels = [message.level for message in stored][earlier:]
-    stored.used = used  # reading them marks them as shown
-    return messages.ERROR in levels and messages.SUCCESS not in levels
+    # After a change in a window of its own, a page closes the window.
+    return "popup_response_data" not in (getattr(response, "context_data", None) or {})
 
 
 def _action(request: HttpRequest) -> str:

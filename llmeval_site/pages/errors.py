@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django_guid import get_guid
 
-from hub.common.rest.bodies import error_body, error_content_type
+from hub.common.rest.error_bodies import error_body, error_content_type
 
 
 def is_rest(request: HttpRequest) -> bool:

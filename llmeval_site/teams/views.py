@@ -16,7 +16,7 @@ from hub.models import Team
 from hub.teams import members
 from hub.teams.membership import is_manager
 from hub.teams.visibility import list_teams, sees_all_teams
-from hub.web.audited import record_path
+from hub.web.audited import record_nothing, record_path
 from llmeval_site.teams.forms import MemberForm
 from llmeval_site.teams.overview import count_owned, get_visible_team, list_quota_uses
 
@@ -70,7 +70,7 @@ def remove(request: HttpRequest, team: str, username: str) -> HttpResponse:
         user = members.remove_member(team=found, username=username, by=cast(User, request.user))
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("team", found.slug)
+        return record_nothing(redirect("team", found.slug))
     messages.success(request, f"{user} is no longer a member of {found.name}.")
     left = user == request.user and not sees_all_teams(request.user)
     return redirect("teams") if left else redirect("team", found.slug)
@@ -96,8 +96,8 @@ def _set_manager(request: HttpRequest, slug: str, username: str, *, manages: boo
         user = members.set_manager(team=found, username=username, manages=manages, by=cast(User, request.user))
     except UserError as error:
         messages.error(request, error.message)
-    else:
-        messages.success(request, f"{user} {'manages' if manages else 'no longer manages'} {found.name}.")
+        return record_nothing(redirect("team", found.slug))
+    messages.success(request, f"{user} {'manages' if manages else 'no longer manages'} {found.name}.")
     return redirect("team", found.slug)
 
 

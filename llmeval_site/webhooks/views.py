@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from hub.common.errors import UserError
+from hub.web.audited import record_nothing
 from llmeval_site.models import Webhook, WebhookDelivery
 from llmeval_site.webhooks.deliveries import DISABLE_AFTER, create_webhook, enable_webhook, send_again, send_test_event
 from llmeval_site.webhooks.forms import WebhookForm
@@ -45,13 +46,12 @@ def webhook(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, f"The webhook to {hook.url} is deleted.")
         return redirect("webhooks")
     if request.method == "POST":
-        _change(request, hook)
-        return redirect("webhook", pk=hook.pk)
+        return _change(request, hook)
     context = {"webhook": hook, "deliveries": hook.deliveries.order_by("-id")[:_SHOWN], "limit": DISABLE_AFTER}
     return render(request, "site/webhook.html", context)
 
 
-def _change(request: HttpRequest, hook: Webhook) -> None:
+def _change(request: HttpRequest, hook: Webhook) -> HttpResponse:
     try:
         if "again" in request.POST:
             send_again(_delivery(hook, request.POST["again"]))
@@ -64,6 +64,8 @@ def _change(request: HttpRequest, hook: Webhook) -> None:
             messages.success(request, "The webhook is enabled.")
     except UserError as error:
         messages.error(request, error.message)
+        return record_nothing(redirect("webhook", pk=hook.pk))
+    return redirect("webhook", pk=hook.pk)
 
 
 def _delivery(hook: Webhook, number: str) -> WebhookDelivery:

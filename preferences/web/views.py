@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
+from hub.web.audited import record_nothing
 from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
 from preferences.evidence import Evidence, RuleResult, SideEvidence, may_read_words, without_reasons
@@ -146,7 +147,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     except UserError as error:
         messages.error(request, str(error))
         query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
-        return redirect(f"{reverse('preferences:list')}?{query}")
+        return record_nothing(redirect(f"{reverse('preferences:list')}?{query}"))
 
 
 def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:

@@ -90,12 +90,12 @@ class JudgeStage(Stage[JudgeStageConfig]):
         return total_cost(JudgeCall.objects.filter(pair__run=run).values_list("cost_usd", flat=True))
 
     async def execute(self, context: StageContext, config: JudgeStageConfig) -> dict[str, JSON]:
-        """Return the summary described in `SessionErrors.summary`."""
+        """Return the summary described in `JudgingResult.summary`."""
         database = Reader()
         try:
             judge = await database.run(PairJudgeRecords.of, context.run)
             pairs = await database.run(_pairs_to_judge, context.run, config)
-            result = SessionErrors(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
+            result = JudgingResult(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
             result.pairs = len(pairs)
             result.held_out = await database.run(is_held_out, context.run)
             await self._judge_all(context, pairs, judge, result, database)
@@ -121,7 +121,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
         context: StageContext,
         pairs: list[Pair],
         judge: PairJudgeRecords,
-        result: "SessionErrors",
+        result: "JudgingResult",
         database: Reader,
     ) -> None:
         done = 0
@@ -148,8 +148,8 @@ def _pairs_to_judge(run: Run, config: JudgeStageConfig) -> list[Pair]:
 
 
 @dataclass(slots=True)
-class SessionErrors:
-    """Errors of the judge in this session of the run, and whether they ended the judging."""
+class JudgingResult:
+    """Result of the stage in this execution of the run: errors of the judge, and whether they ended the judging."""
 
     judge: str
     recorded: bool

@@ -81,9 +81,7 @@ def _render_pair(
 def _render_not_stored(request: HttpRequest, title: str, why: str) -> HttpResponse:
     """Report that a decision was not stored, and show the texts that were entered so that they can be copied."""
     context = {"title": title, "why": why, "typed": _posted_texts(request), "run": _run_filter(request)}
-    response = render(request, "review/not_stored.html", context, status=_htmx_status(request, 409))
-    record_nothing(response)
-    return response
+    return record_nothing(render(request, "review/not_stored.html", context, status=_htmx_status(request, 409)))
 
 
 def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
@@ -241,8 +239,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         except AlreadyDecided as error:
             if _posted_texts(request):
                 return _render_not_stored(request, "You had already decided this pair", str(error))
-            messages.error(request, str(error))
-            return _respond_with_next_pair(request)
+            messages.warning(request, str(error))
+            return record_nothing(_respond_with_next_pair(request))
         except assignments.AssignmentLost as error:
             _keep_draft(request, assignment)
             return _render_assignment_lost(request, str(error))
@@ -252,9 +250,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
     assignment.pair = visible_pair(request.user, pk)
-    response = _render_pair(request, assignment, form, _htmx_status(request, 200 if form.is_valid() else 422))
-    record_nothing(response)
-    return response
+    status = _htmx_status(request, 200 if form.is_valid() else 422)
+    return record_nothing(_render_pair(request, assignment, form, status))
 
 
 def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
@@ -308,10 +305,10 @@ def skip(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             assignments.skip_pair(assignment=assignment, reason=_posted_text(request, "reason").strip())
         except assignments.AssignmentLost as error:
-            messages.error(request, str(error))
-        else:
-            if assignment.preference_id is not None:
-                messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
+            messages.warning(request, str(error))
+            return record_nothing(_respond_with_next_pair(request))
+        if assignment.preference_id is not None:
+            messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
     return _respond_with_next_pair(request)
 
 
@@ -326,11 +323,11 @@ def undo(request: HttpRequest) -> HttpResponse:
     try:
         assignment = decisions.undo_last(user=_user(request))
     except assignments.AssignmentLost as error:
-        messages.error(request, f"Your last pair is not reopened. {error}")
-        return _respond_with_next_pair(request)
+        messages.warning(request, f"Your last pair is not reopened. {error}")
+        return record_nothing(_respond_with_next_pair(request))
     if assignment is None:
-        messages.error(request, "There is nothing to undo.")
-        return _respond_with_next_pair(request)
+        messages.warning(request, "There is nothing to undo.")
+        return record_nothing(_respond_with_next_pair(request))
     in_force = " Your earlier verdict stays in force until you submit a new one." if assignment.preference_id else ""
     messages.info(request, f"Reopened.{in_force}")
     return redirect(_pair_url(assignment, _run_filter(request)))

@@ -161,7 +161,7 @@ class ModelClient:
         cached = await self._cache.get(digest, key, connection.run_model_id)
         if cached is not None:
             # If it has a cost, an earlier process paid for this reply, and ended before it stored this response. The
-            # cost counts in the response; it is part of the budget already (RunSession._budget).
+            # cost counts in the response; `open_budget` has counted it in the budget already.
             return replace(cached, cached=True, latency_ms=None)
         self._in_flight += 1
         self._idle.clear()

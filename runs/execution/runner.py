@@ -4,9 +4,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from tempfile import TemporaryDirectory
 
@@ -27,7 +27,7 @@ from runs.execution.faults import (
 )
 from runs.execution.local_processes import Job, LocalProcesses
 from runs.execution.plan import EvaluatedEnvironment, Listener
-from runs.execution.session.context import RunContext, Share
+from runs.execution.session.context import ExecutionOptions, RunContext, Share
 from runs.execution.session.session import RunSession
 from runs.execution.shards import divide_run, release_shards
 from runs.execution.storage import retry_if_disconnected
@@ -49,27 +49,6 @@ logger = logging.getLogger(__name__)
 Status = Run.Status
 _WAKE_AT_MOST = 64  # workers; the others find the shards at their next sweep
 _WORKED_S = 60.0  # after a try that lasted this long, the time for retries starts again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionOptions:
-    """Options of one process that executes a run.
-
-    use_cache: take replies from the cache. signals: Ctrl-C and SIGTERM interrupt the run (main thread only). stopping:
-    is called several times a second; if it returns True, as in a worker that shuts down, the run returns to the queue.
-    retry_for_s: how long this process itself retries after an infrastructure fault; None: the run returns to the queue.
-    slice_s: after this time the run makes way for a waiting run that goes before it, if there is one; None: never.
-    workers_help: other workers execute shards of a large run at the same time. processes: local processes that execute
-    a large run together, this one included.
-    """
-
-    use_cache: bool = True
-    signals: bool = False
-    retry_for_s: float | None = None
-    slice_s: float | None = None
-    workers_help: bool = False
-    processes: int = 1
-    stopping: Callable[[], bool] = field(default=lambda: False)
 
 
 def execute_run(
@@ -129,7 +108,7 @@ def _execute_once(
             change_status(run, Status.RUNNING, owner=owner)
             with _share_run(run, listener, options, owner, resumed) as share:
                 context = replace(context, share=share)
-                session = _session(context, listener, options, resumed=resumed)
+                session = RunSession(context, listener, options, resumed=resumed)
                 status, message = asyncio.run(session.execute())
             run.seconds = context.seconds()
             retry_if_disconnected(_store_end, run, status, message, owner)
@@ -161,24 +140,12 @@ def execute_shards(
     try:
         share = Share(leads=False, divided=True, reserved_for=reserved_for, taken=taken)
         with _open_context(run, config, owner, options, share) as context:
-            asyncio.run(_session(context, listener, options, resumed=True).execute())
+            asyncio.run(RunSession(context, listener, options, resumed=True).execute())
     finally:
         try:
             retry_if_disconnected(release_shards, run.pk, owner)
         finally:
             end_owner(owner)
-
-
-def _session(context: RunContext, listener: Listener, options: ExecutionOptions, *, resumed: bool) -> RunSession:
-    return RunSession(
-        context,
-        listener,
-        use_cache=options.use_cache,
-        signals=options.signals,
-        stopping=options.stopping,
-        slice_s=options.slice_s,
-        resumed=resumed,
-    )
 
 
 @contextmanager

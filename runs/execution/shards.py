@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -181,7 +180,7 @@ class ShardSource:
 
     async def blocks(self, model: EvaluatedModel) -> AsyncIterator[Block]:
         begun: set[int] = set()  # ids of shards
-        for _ in count():
+        while True:
             if self.ended(model):
                 return
             shard = await self._next(model, begun)

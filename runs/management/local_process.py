@@ -37,7 +37,8 @@ def main() -> None:
     with loading():
         django.setup()
         from hub.common.leases import new_owner
-        from runs.execution.runner import ExecutionOptions, execute_shards
+        from runs.execution.runner import execute_shards
+        from runs.execution.session.context import ExecutionOptions
         from runs.limits.limiter import share_limits_in_file
         from runs.models import Run
         from runs.services import config_of

@@ -7,7 +7,8 @@ from typing import Any
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.models import Response, Run
 from runs.services import config_of, create_run, resume_run
 from tests.endpoint import Answer, completion

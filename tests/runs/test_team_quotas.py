@@ -18,7 +18,8 @@ from hub.services import import_bundle
 from hub.teams.quotas import QuotaExceeded, end_of_month, this_month
 from runs.config.endpoints import endpoint_spec
 from runs.config.resolve import find_environments
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.execution.session.run_budget import return_grants
 from runs.execution.session.session import RunSession
 from runs.leases import RENEW_EVERY_S

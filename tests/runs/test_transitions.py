@@ -101,7 +101,7 @@ def test_run_that_a_process_holds_cannot_be_changed_without_its_lease() -> None:
     take_lease(run=run, owner=FIRST)
     with pytest.raises(RunBusy, match=FIRST):
         change_status(run, Status.CANCELLED)
-    cancel_run(run=run)
+    assert cancel_run(run=run)
     assert (run.status, run.cancel_requested) == ("queued", True)
     assert not resume_run(run=run)
 
@@ -109,8 +109,9 @@ def test_run_that_a_process_holds_cannot_be_changed_without_its_lease() -> None:
 def test_running_run_of_a_dead_process_is_cancelled_at_once() -> None:
     run = run_with(Status.RUNNING, lease_owner=FIRST)
     lapse_lease()
-    cancel_run(run=run)
+    assert cancel_run(run=run)
     assert (run.status, run.lease_owner) == ("cancelled", "")
+    assert not cancel_run(run=run)
 
 
 @pytest.mark.parametrize("end", [cancel_run, interrupt_run])

@@ -15,7 +15,7 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from hub.common.errors import UserError
-from hub.common.rest.bodies import error_body, error_content_type
+from hub.common.rest.error_bodies import error_body, error_content_type
 from sandbox.errors import SandboxUnavailable
 
 

@@ -7,7 +7,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 
-from hub.common.rest.bodies import PROBLEM
+from hub.common.rest.error_bodies import PROBLEM
 
 
 class ContentNegotiation(DefaultContentNegotiation):

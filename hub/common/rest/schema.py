@@ -5,7 +5,7 @@ import threading
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
 
-from hub.common.rest.bodies import PROBLEM
+from hub.common.rest.error_bodies import PROBLEM
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _SCHEMA = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}

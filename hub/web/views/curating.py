@@ -1,4 +1,4 @@
-"""Actions of curators: request the gates of a version, publish and retire an environment."""
+"""Actions on an environment: request the gates of a version, publish, retire, and move it to another team."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -12,7 +12,7 @@ from hub.models import EnvironmentVersion
 from hub.selectors import CURATE
 from hub.services import EnvironmentRefused, move_environment, publish_environment, retire_environment
 from hub.web import queries
-from hub.web.audited import record_move
+from hub.web.audited import record_move, record_nothing
 
 
 @require_POST
@@ -20,9 +20,11 @@ from hub.web.audited import record_move
 def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Request the gates of a version that has no certificate."""
     shown = queries.version_of(queries.environment_of(request.user, slug), version)
-    if shown.certificate is None:
-        dispatch_gates(version=shown)
-    return redirect("hub:certificate", shown.environment.slug, shown.version)
+    response = redirect("hub:certificate", shown.environment.slug, shown.version)
+    if shown.certificate is not None:
+        return record_nothing(response)
+    dispatch_gates(version=shown)
+    return response
 
 
 @require_POST
@@ -33,14 +35,14 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     shown = queries.version_of(found, version)
     if found.latest_id != shown.pk:
         messages.error(request, f"{shown} is not the latest version; publish the latest.")
-        return _redirect_to_version(shown)
+        return record_nothing(_redirect_to_version(shown))
     try:
         publish_environment(environment=found)
     except EnvironmentRefused as error:
         messages.error(request, str(error))
-    else:
-        whose = f"the members of {found.team.name}" if found.team else "everybody who signs in"
-        messages.success(request, f"{found.title} is published: {whose} can see and run it.")
+        return record_nothing(_redirect_to_version(shown))
+    whose = f"the members of {found.team.name}" if found.team else "everybody who signs in"
+    messages.success(request, f"{found.title} is published: {whose} can see and run it.")
     return _redirect_to_version(shown)
 
 
@@ -54,11 +56,10 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         retire_environment(environment=found)
     except EnvironmentRefused as error:
         messages.error(request, str(error))
-    else:
-        messages.success(
-            request,
-            f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
-        )
+        return record_nothing(_redirect_to_version(shown))
+    messages.success(
+        request, f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it."
+    )
     return _redirect_to_version(shown)
 
 
@@ -72,7 +73,7 @@ def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         move_environment(environment=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-        return _redirect_to_version(shown)
+        return record_nothing(_redirect_to_version(shown))
     whose = f"belongs to {found.team.name}" if found.team else "is shared"
     messages.success(request, f"{found.title} {whose}.")
     response = _redirect_to_version(shown)

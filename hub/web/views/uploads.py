@@ -176,9 +176,7 @@ def _show_form_again(
         seen = current.digest if changed else request.POST.get("seen", "")
         shown = DraftFile(path, seen, request.POST.get("text", current.text), current.note)
         status = 200 if request.headers.get("HX-Request") else 422
-        response = _page(request, found, bundle, shown, problem=problem, status=status)
-    record_nothing(response)
-    return response
+        return record_nothing(_page(request, found, bundle, shown, problem=problem, status=status))
 
 
 def _page(

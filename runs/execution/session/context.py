@@ -1,6 +1,7 @@
-"""Context of an execution of a run: the stored run, its config, the sandbox, and its share of the work."""
+"""Options and context of an execution of a run: the stored run, its config, the sandbox, its share of the work."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runs.config.schema import RunConfig
@@ -9,6 +10,27 @@ from runs.execution.plan import EvaluatedEnvironment
 from runs.models import Run, Shard
 from runs.tracking.client import Tracker
 from sandbox.client.pool import Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """Options of one process that executes a run.
+
+    use_cache: take replies from the cache. signals: Ctrl-C and SIGTERM interrupt the run (main thread only). stopping:
+    is called several times a second; if it returns True, as in a worker that shuts down, the run returns to the queue.
+    retry_for_s: how long this process itself retries after an infrastructure fault; None: the run returns to the queue.
+    slice_s: after this time the run makes way for a waiting run that goes before it, if there is one; None: never.
+    workers_help: other workers execute shards of a large run at the same time. processes: local processes that execute
+    a large run together, this one included.
+    """
+
+    use_cache: bool = True
+    signals: bool = False
+    retry_for_s: float | None = None
+    slice_s: float | None = None
+    workers_help: bool = False
+    processes: int = 1
+    stopping: Callable[[], bool] = field(default=lambda: False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

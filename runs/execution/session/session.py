@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from functools import partial
 
@@ -19,7 +19,7 @@ from runs.execution.executor import FINISH_TURN_WITHIN_S, FINISH_WITHIN_S, Execu
 from runs.execution.faults import InfrastructureFault, find_fault
 from runs.execution.model_client import ModelClient
 from runs.execution.plan import BlockSource, EvaluatedModel, Listener, Plan
-from runs.execution.session.context import RunContext
+from runs.execution.session.context import ExecutionOptions, RunContext
 from runs.execution.session.run_budget import open_budget, restart_budget, return_grants
 from runs.execution.session.stage_runner import StageRunner
 from runs.execution.shards import (
@@ -51,30 +51,15 @@ _OTHERS_LEAVE_WITHIN_S = 10.0  # when the run is stopped: other processes look e
 class RunSession:
     """One execution of a run by one process, within an event loop.
 
-    signals: Ctrl-C and SIGTERM stop it. stopping: is called several times a second; True returns the run to the queue.
-    slice_s: after this time the run returns to the queue if a waiting run goes before it; None: it does not.
     resumed: the run was executed before, so some responses may be stored.
     """
 
-    def __init__(
-        self,
-        context: RunContext,
-        listener: Listener,
-        *,
-        use_cache: bool,
-        signals: bool,
-        stopping: Callable[[], bool],
-        slice_s: float | None,
-        resumed: bool,
-    ) -> None:
+    def __init__(self, context: RunContext, listener: Listener, options: ExecutionOptions, *, resumed: bool) -> None:
         self._context = context
         self._run = run = context.run
         self._config = context.config
         self._listener = listener
-        self._use_cache = use_cache
-        self._signals = signals
-        self._stopping = stopping
-        self._slice_s = slice_s
+        self._options = options
         self._resumed = resumed
         self._lease_error: Exception | None = None
         self._leased_until = time.time() + LEASE.total_seconds()
@@ -111,7 +96,7 @@ class RunSession:
             model_client = ModelClient(
                 models=models,
                 roles=roles,
-                cache=DatabaseCache(reader, writer) if self._use_cache else None,
+                cache=DatabaseCache(reader, writer) if self._options.use_cache else None,
                 budget=budget,
                 seed_of=partial(_attempt_seed, self._config.seed),
                 holds_lease=self._holds_lease,
@@ -127,7 +112,7 @@ class RunSession:
             )
             heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models, budget))
             stack.push_async_callback(_cancel, heartbeat)
-            with _stop_on_signals(executor) if self._signals else nullcontext():
+            with _stop_on_signals(executor) if self._options.signals else nullcontext():
                 while True:
                     await self._execute_plan(executor, writer, reader)
                     if share.divided and share.leads:
@@ -287,7 +272,8 @@ class RunSession:
 
     async def _is_turn_over(self, reader: Reader) -> bool:
         """Return whether the run has had its time slice, and a waiting run or one that needs help goes before it."""
-        if self._slice_s is None or time.monotonic() - self._context.started < self._slice_s:
+        slice_s = self._options.slice_s
+        if slice_s is None or time.monotonic() - self._context.started < slice_s:
             return False
         share = self._context.share
         if share.leads and share.divided and await reader.run(held_by_others, self._run.pk, self._context.owner):
@@ -300,10 +286,10 @@ class RunSession:
         """Wait for this time; return early, with True, if the process shuts down."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if self._stopping():
+            if self._options.stopping():
                 return True
             await asyncio.sleep(_LOOK_EVERY_S)
-        return self._stopping()
+        return self._options.stopping()
 
     def _status_if_stopping(self, executor: Executor) -> tuple[Run.Status, str] | None:
         """Return the status and message of a run that was stopped, None if it was not. Raises errors of the lease."""

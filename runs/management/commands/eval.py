@@ -24,7 +24,8 @@ from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.leases import release_lease, take_lease
 from runs.management.config_file import UsageError, build_config, load_config
 from runs.management.dry_run import DryRun

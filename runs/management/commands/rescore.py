@@ -10,7 +10,8 @@ from hub.management import base
 from hub.management.base import INTERRUPTED, UNAVAILABLE
 from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.management.run_end import check_scored, resume_command
 from runs.missing import count_missing
 from runs.reports import print_report, results_json

@@ -72,9 +72,8 @@ class Command(base.Command):
         else:
             run = get_run(name)
         if action == "cancel":
-            if run.finished_at is not None:
+            if not cancel_run(run=run):
                 self.stderr.write(f"Run {run.pk} has ended; there is nothing to cancel.")
-            cancel_run(run=run)
         elif action == "delete":
             delete_run(run=run)
         elif action == "tag":

@@ -261,8 +261,9 @@ class RunCancel(ChangeEndpoint):
     @extend_schema(operation_id="runs_cancel", request=None, responses=RunItem)
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        cancel_run(run=run)
-        return Answer(RunItem(run).data)
+        cancelled = cancel_run(run=run)
+        answer = Answer(RunItem(run).data)
+        return answer if cancelled else record_nothing(answer)
 
 
 class RunResume(ChangeEndpoint):
@@ -284,9 +285,7 @@ class RunResume(ChangeEndpoint):
         body = Resumption.read(request)
         retry_too_long = body.get("retry_too_long", False)
         if is_run_complete(run, retry_too_long=retry_too_long):
-            answer = Answer(RunItem(run).data)
-            record_nothing(answer)
-            return answer
+            return record_nothing(Answer(RunItem(run).data))
         budget, user = body.get("budget_usd"), cast(User, request.user)
         if not resume_run(run=run, budget_usd=budget, user=user, retry_too_long=retry_too_long):
             raise RunInProgress(run)

@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 from pydantic import ValidationError
 
-from hub.web.audited import record_move
+from hub.web.audited import record_move, record_nothing
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
 from runs.models import ModelEndpoint
@@ -100,21 +100,24 @@ def _save(request: HttpRequest, form: SiteModelEndpointForm) -> HttpResponse:
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send one request to the model and show what came back."""
     endpoint = get_object_or_404(visible_models(request.user), pk=pk)
-    _test(request, endpoint)
-    return redirect("runs:model", name=endpoint.name)
+    passed = _test(request, endpoint)
+    response = redirect("runs:model", name=endpoint.name)
+    return response if passed else record_nothing(response)
 
 
-def _test(request: HttpRequest, endpoint: ModelEndpoint) -> None:
+def _test(request: HttpRequest, endpoint: ModelEndpoint) -> bool:
+    """Send a request to the model, report the outcome on the next page, and return whether the test passed."""
     if endpoint.api_key_env and endpoint.api_key_env not in settings.API_KEY_VARIABLES:
         messages.error(request, f"{endpoint.api_key_env} is no longer allowed as a key variable. Edit the model.")
-        return
+        return False
     if endpoint.api_key_env and not is_key_set(endpoint.api_key_env):
         variable = endpoint.api_key_env
         messages.error(request, f"No request was sent: the variable {variable} is not set on this server.")
-        return
+        return False
     try:
         outcome = check_model(endpoint_spec(endpoint))
     except ValidationError:
         messages.error(request, "No request was sent: the registration is invalid. Edit the model.")
-        return
+        return False
     (messages.success if outcome.passed else messages.error)(request, outcome.message)
+    return outcome.passed

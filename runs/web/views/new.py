@@ -73,11 +73,8 @@ def _show_draft(request: HttpRequest, user: User, draft: Draft, more: dict[str, 
     """Redirect to the address of the state, or show the page itself if the address would be too long."""
     address = draft.address()
     if address:
-        response: HttpResponse = redirect(address)
-    else:
-        response = _page(request, draft, NewRunForm(draft, user=user, complete=False), more)
-    record_nothing(response)
-    return response
+        return record_nothing(redirect(address))
+    return record_nothing(_page(request, draft, NewRunForm(draft, user=user, complete=False), more))
 
 
 def _read_yaml(request: HttpRequest, user: User, draft: Draft, *, start: bool) -> HttpResponse:
@@ -138,9 +135,8 @@ def _update(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
     )
     response = render(request, "runs/new.html#update", {**context, "oob": True})
     response["HX-Replace-Url"] = draft.address() or "false"
-    record_nothing(response)
     patch_vary_headers(response, ["HX-Request"])
-    return response
+    return record_nothing(response)
 
 
 def _context(user: User, draft: Draft, form: NewRunForm) -> dict[str, object]:

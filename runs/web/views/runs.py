@@ -49,7 +49,7 @@ from runs.web.forms import (
 )
 from runs.web.live import LiveRun, get_live_run
 from runs.web.notices import notify_workers
-from runs.web.starting import find_continuation
+from runs.web.pilots import find_continuation
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
 _RENDERED_S = 5
@@ -107,37 +107,50 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     template = page_or_part(request, "runs/run.html", "responses")
     context["is_partial"] = template != "runs/run.html"
     if not context["is_partial"]:
-        context |= _results(request, found)
+        context |= _results(request, found) | _description(request, found) | _actions(request, found)
         if found.status not in ENDED:
             context["live"] = get_live_run(request.user, found)
-        context["environments"] = found.environments.select_related("version__environment").order_by("position")
-        context["models"] = found.models.order_by("role", "position")
-        context["may_add"] = request.user.has_perm(ADD)
-        context["may_change"] = request.user.has_perm(CHANGE)
-        if may_describe(request.user, found):
-            given = {"name": found.name, "tags": ", ".join(tags_of(found)), "note": found.note}
-            refused = request.session.pop(_refused_description(found), None)
-            context["description_form"] = DescriptionForm(initial=refused or given)
-            context["description_refused"] = refused is not None
-        context["tags"] = tags_of(found)
+        context |= {
+            "environments": found.environments.select_related("version__environment").order_by("position"),
+            "models": found.models.order_by("role", "position"),
+            "budget_changes": [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes],
+            "mlflow": mlflow_url(request.user, found),
+            "mlflow_run_id": mlflow_run_id(request.user, found),
+            "config": shown_config(found, request.user),
+            "stage_sentences": stage_sentences(found),
+        }
         if found.rescored_from_id is not None:
             context["source_visible"] = visible_runs(request.user).filter(pk=found.rescored_from_id).exists()
-        context["team_targets"] = (
-            list_targets(request.user, found, found.created_by_id) if found.status in ENDED else []
-        )
-        context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
-        context["missing"] = queries.get_missing(found)
-        if context["may_change"] and found.status in ENDED:
-            context["too_long"] = count_too_long(found)
-        if context["may_change"] and is_budget_spent(found):
-            context["spent_budget"] = budget_of(found)
-        context["budget_changes"] = [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes]
-        context["continuation"] = find_continuation(request.user, found) if request.user.has_perm(ADD) else None
-        context["mlflow"] = mlflow_url(request.user, found)
-        context["mlflow_run_id"] = mlflow_run_id(request.user, found)
-        context["config"] = shown_config(found, request.user)
-        context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
+
+
+def _description(request: HttpRequest, run: Run) -> dict[str, object]:
+    """Return the tags of a run, and the form for name, tags and note if the user may change them."""
+    context: dict[str, object] = {"tags": tags_of(run)}
+    if may_describe(request.user, run):
+        given = {"name": run.name, "tags": ", ".join(tags_of(run)), "note": run.note}
+        refused = request.session.pop(_refused_description(run), None)
+        context |= {"description_form": DescriptionForm(initial=refused or given)}
+        context |= {"description_refused": refused is not None}
+    return context
+
+
+def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
+    """Return what the user may do with a run, and what the page says about it."""
+    ended, may_add, may_change = run.status in ENDED, request.user.has_perm(ADD), request.user.has_perm(CHANGE)
+    context: dict[str, object] = {
+        "may_add": may_add,
+        "may_change": may_change,
+        "may_delete": ended and may_delete(request.user, run),
+        "team_targets": list_targets(request.user, run, run.created_by_id) if ended else [],
+        "missing": queries.get_missing(run),
+        "continuation": find_continuation(request.user, run) if may_add else None,
+    }
+    if may_change and ended:
+        context["too_long"] = count_too_long(run)
+    if may_change and is_budget_spent(run):
+        context["spent_budget"] = budget_of(run)
+    return context
 
 
 def _results(request: HttpRequest, run: Run) -> dict[str, object]:
@@ -194,11 +207,10 @@ def _rendered_progress(run: Run, live: LiveRun) -> str:
 @permission_required(CHANGE, raise_exception=True)
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
-    ended_before = found.status in ENDED
-    cancel_run(run=found)
-    if ended_before:
-        messages.error(request, "The run had already ended.")
-    elif found.status == Run.Status.CANCELLED:
+    if not cancel_run(run=found):
+        messages.warning(request, "The run had already ended.")
+        return record_nothing(redirect("runs:run", pk=pk))
+    if found.status == Run.Status.CANCELLED:
         messages.success(request, "The run is cancelled. Stored responses are kept.")
     else:
         messages.success(request, "The run will stop within seconds. Stored responses are kept.")
@@ -216,9 +228,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found, retry_too_long=retry_too_long):
         unchanged = " Its budget is unchanged." if request.POST.get("budget_usd") else ""
         messages.info(request, f"The run is complete: no response is to be requested.{unchanged}")
-        response = redirect("runs:run", pk=pk)
-        record_nothing(response)
-        return response
+        return record_nothing(redirect("runs:run", pk=pk))
     try:
         if not is_valid:
             raise BudgetError("The new budget is not an amount of US dollars, such as 20.")
@@ -230,12 +240,12 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("runs:run", pk=pk)
-    if resumed:
-        if notify_workers(request, found):
-            messages.success(request, "The run is resumed: missing and errored responses are requested again.")
-    else:
-        messages.error(request, RunInProgress(found).message)
+        return record_nothing(redirect("runs:run", pk=pk))
+    if not resumed:
+        messages.warning(request, RunInProgress(found).message)
+        return record_nothing(redirect("runs:run", pk=pk))
+    if notify_workers(request, found):
+        messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     return redirect("runs:run", pk=pk)
 
 
@@ -249,7 +259,7 @@ def rescore(request: HttpRequest, pk: int) -> HttpResponse:
         rescoring = create_rescoring(run=found, user=request.user)
     except UserError as error:
         messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     notify_workers(request, rescoring.run)
     messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.left_out_lines()]))
     return redirect("runs:run", pk=rescoring.run.pk)
@@ -261,13 +271,13 @@ def describe(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
     queries.check_may_describe(request.user, found)
     form = DescriptionForm(request.POST)
-    if form.is_valid():
-        describe_run(run=found, **form.cleaned_data)
-        messages.success(request, "Name, tags and note are stored.")
-    else:
+    if not form.is_valid():
         request.session[_refused_description(found)] = {name: request.POST.get(name, "") for name in form.fields}
-    for field, problems in form.errors.items():
-        messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+        for field, problems in form.errors.items():
+            messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+        return record_nothing(redirect("runs:run", pk=pk))
+    describe_run(run=found, **form.cleaned_data)
+    messages.success(request, "Name, tags and note are stored.")
     return redirect("runs:run", pk=pk)
 
 
@@ -285,7 +295,7 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
         move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     messages.success(request, f"The run belongs to {found.team.name}." if found.team else "The run is shared.")
     environment = find_environment_of_another_team(found)
     if environment is not None:
@@ -308,8 +318,8 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         delete_run(run=found, user=request.user)
     except RunActive as error:
-        messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        messages.warning(request, str(error))
+        return record_nothing(redirect("runs:run", pk=pk))
     messages.success(request, f"Run {pk} is deleted. An administrator can restore it.")
     return redirect("runs:list")
 
@@ -336,7 +346,7 @@ def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
         messages.error(request, f"{error}{advice}")
         kept = {name: value for name, value in form.chosen.items() if value and name != "format"}
         query = f"?{urlencode(kept)}" if kept and form.is_valid() else ""
-        return redirect(f"{reverse('runs:run', args=[pk])}{query}")
+        return record_nothing(redirect(f"{reverse('runs:run', args=[pk])}{query}"))
     if download.left_out:
         messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
     return download.response
@@ -352,7 +362,7 @@ def rollouts(request: HttpRequest, pk: int) -> HttpResponseBase:
         download = download_run_rollouts(found, selection, format=given["format"])
     except UserError as error:
         messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        return record_nothing(redirect("runs:run", pk=pk))
     if download.left_out:
         messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
     return download.response

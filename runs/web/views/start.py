@@ -10,7 +10,7 @@ from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import environment_of, version_of
 from runs.services import create_run
 from runs.web.notices import notify_workers
-from runs.web.starting import StartForm, default_model, start_choices
+from runs.web.pilots import StartForm, default_model, start_choices
 
 ADD = "runs.add_run"
 

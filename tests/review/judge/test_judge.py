@@ -10,7 +10,8 @@ from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.models import Run
 from runs.reports import results_json
 from runs.services import config_of, create_run, resume_run

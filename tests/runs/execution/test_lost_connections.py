@@ -11,8 +11,9 @@ from django.db import OperationalError, connection
 from hub.common import leases
 from hub.common.leases import new_owner
 from runs.execution import runner, storage
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
 from runs.execution.session import run_budget
+from runs.execution.session.context import ExecutionOptions
 from runs.execution.storage import Reader
 from runs.leases import LeaseLost, take_lease
 from runs.models import Response, Run, Shard

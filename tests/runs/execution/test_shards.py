@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from hub.common.leases import has_ended, new_owner
 from runs.config.resolve import find_environments
-from runs.execution.runner import ExecutionOptions, execute_run
+from runs.execution.runner import execute_run
+from runs.execution.session.context import ExecutionOptions
 from runs.execution.shards import divide_run, held_by_others, release_shards, take_any_shard, take_shard
 from runs.limits.budget import Part, SharedBudget, grant_part, return_rest, start_budget
 from runs.models import Response, Run, RunModel, Score, Shard

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
-from hub.models import Environment
+from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.middleware.audit import DOWNLOADS, FREQUENT
@@ -155,6 +155,10 @@ def test_requests_that_change_nothing_are_not_recorded(client: Client, runner: U
     Run.objects.get().environments.update(case_count=0)  # so no response is missing
     assert client.post(f"/runs/{run.pk}/resume/").status_code == 302
     assert client.post(f"/api/v1/runs/{run.pk}/resume").status_code == 200
+    assert client.post(f"/api/v1/runs/{run.pk}/cancel").status_code == 200  # it has ended
+    client.force_login(User.objects.create_superuser("boss"))
+    EnvironmentVersion.objects.update(certificate={"gates": []})  # so no gate is run
+    assert client.post("/hub/capitals/1.0.0/gates/").status_code == 302
     assert not AuditEntry.objects.exists()
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.test import Client
 
-from hub.common.rest.bodies import error_body
+from hub.common.rest.error_bodies import error_body
 from tests.members import member
 from tests.site.accounts.test_access import addresses
 
