@@ -6,6 +6,8 @@ snapshot from before the code, and the count of executed asserts.
 """
 
 import ast
+import importlib
+import os
 import sys
 import types
 from typing import TypedDict
@@ -43,7 +45,7 @@ class SharedProcessInput(TypedDict):
 def run(job: SharedProcessInput, channel: Channel) -> None:
     """Define the code, then run the tests in its namespace. Reports like a candidate that failed, or like a judge."""
     if isinstance(job["tests"], str) and "unittest" in job["tests"]:
-        import unittest  # noqa: F401  # before the code, so that its changes are detected
+        _import_unittest()
     try:
         check_imports(job["setup"], job["tests"])
     except BadTests as error:
@@ -92,3 +94,11 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     if replaced and not report.get("failure"):
         report = {"passed": 0, "total": 0, "failure": {"kind": "tampered", "message": replaced}}
     channel.send(frames.REPORT, codec.dumps(report))
+
+
+def _import_unittest() -> None:
+    """Import unittest before the code, so that changes are detected, and not from a file of the project."""
+    path = sys.path.copy()
+    sys.path[:] = [folder for folder in path if folder != os.getcwd()]
+    importlib.import_module("unittest")
+    sys.path[:] = path

@@ -164,25 +164,33 @@ def _equals_all(value: object, others: Iterable[object]) -> bool:
     return all(operator.eq(value, other) for other in others)
 
 
-def _unequal(expected: object, members: bool) -> list[list[object]]:
-    """Return groups of changed values. A number modulo 7 may equal one of a group, but not all of them."""
+def _unequal(expected: object, members: bool) -> Iterator[Iterator[object]]:
+    """Yield groups of changed values. A number modulo 7 may equal one of a group, but not all of them.
+
+    The values of a group are made one at a time, since the first one decides for most objects.
+    """
     values = [expected]
     if members and isinstance(expected, list | tuple | set | frozenset | dict) and type(expected) in _CONTAINERS:
         values = list(expected)[:_MAX_MEMBERS]
-    found = []
     for value in values:
-        try:
-            found += [[changed(value, near) for _ in range(_DRAWS)] for near in (False, True)]
-        except NotChanged:
-            continue
-    return found
+        for near in (False, True):
+            try:
+                yield _draw(changed(value, near), value, near)
+            except NotChanged:
+                continue
 
 
-def _changed_pairs(first: object, second: object) -> Iterator[list[tuple[object, object]]]:
+def _draw(first: object, value: object, near: bool) -> Iterator[object]:
+    yield first
+    for _ in range(_DRAWS - 1):
+        yield changed(value, near)
+
+
+def _changed_pairs(first: object, second: object) -> Iterator[Iterator[tuple[object, object]]]:
     for values in _unequal(second, members=False):
-        yield [(first, value) for value in values]
+        yield ((first, value) for value in values)
     for values in _unequal(first, members=False):
-        yield [(value, second) for value in values]
+        yield ((value, second) for value in values)
 
 
 def _holds(comparison: Callable[[], object]) -> bool:

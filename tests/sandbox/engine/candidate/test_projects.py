@@ -66,3 +66,23 @@ def test_tests_name_the_class_of_an_entry_point(
     assert run(pool, source, tests, "Sums.add", trust=trust).status is status
     files = {"calc.py": source.encode()}
     assert run(pool, "", tests, "calc:Sums.add", files=files, trust=trust).status is status
+
+
+FORGED_UNITTEST = b"""
+import sys
+project = sys.path.pop(0)
+del sys.modules["unittest"]
+import unittest
+unittest.TestCase.assertEqual = lambda *arguments: None
+sys.path.insert(0, project)
+"""
+
+
+@pytest.mark.parametrize("trust", ["isolated", "auto", "in_process"])
+def test_module_of_a_project_does_not_replace_unittest(pool: Pool, trust: str) -> None:
+    tests = (
+        "import unittest\nfrom calc import add\n"
+        "class TestAdd(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(1, 2), 3)"
+    )
+    files = {"calc.py": b"def add(a, b):\n    return 0", "unittest.py": FORGED_UNITTEST}
+    assert run(pool, "", tests, "calc:add", files=files, trust=trust).status is Status.ASSERTION
