@@ -51,6 +51,12 @@ def test_first_command_after_installation_ends_without_traceback(
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("words", [["comapre", "1"], ["help", "comapre"], ["--json", "eval"]], ids=" ".join)
+def test_unknown_command_is_invalid_input(tmp_path: Path, words: list[str]) -> None:
+    done = manage(tmp_path / "var", *words)
+    assert (done.returncode, "Unknown command" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize("app", ["hub", "runs", "preferences"])
 def test_commands_that_use_the_database_prepare_it(app: str) -> None:
     found = {path.stem for path in (settings.BASE_DIR / app / "management/commands").glob("[a-z]*.py")}
