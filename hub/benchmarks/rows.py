@@ -22,7 +22,6 @@ from hub.manifest.problems import BundleError
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.templating import templates
 
-
 FoundRow = tuple[str, int, Row]  # with the file and the line, or the dataset of the hub and the number, of the row
 
 
