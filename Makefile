@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
+export CONFIG # read as a variable of the shell, so that names with spaces or quotes are one argument
 ARGS ?=
 
 .PHONY: help eval test test-all test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
@@ -11,7 +12,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 eval: setup ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
-	@$(BIN)/python manage.py eval $(if $(filter --resume --resume=% --env --env=%,$(ARGS)),,--config $(CONFIG)) $(ARGS)
+	@$(BIN)/python manage.py eval $(if $(filter --resume --resume=% --env --env=%,$(ARGS)),,--config "$$CONFIG") $(ARGS)
 
 test: dev-setup ## the test suite, as plain `pytest`; parts whose server or browser is missing are skipped by name
 	@$(BIN)/python -m pytest $(ARGS)

@@ -24,7 +24,6 @@ def main() -> None:
                 "This Python lacks the packages of LLM-Eval. Run `make setup`, then .venv/bin/python manage.py.",
             )
         from django.core.exceptions import ImproperlyConfigured
-        from django.core.management import execute_from_command_line
         from django.db import DatabaseError
 
         from hub.common.garbage_collection import loading
@@ -33,7 +32,9 @@ def main() -> None:
             with loading():
                 django.setup()
             try:
-                execute_from_command_line(sys.argv)
+                from hub.management.command_line import CommandLine
+
+                CommandLine(sys.argv).execute()
             finally:
                 sys.stdout.flush()  # so that a closed pipe is handled below, not at interpreter exit
         except ImproperlyConfigured as error:

@@ -63,7 +63,10 @@ def import_bundle(
         manifest = bundle.manifest
     except BundleError:  # report the problems of all files, not only of the manifest
         raise BundleError(bundle_problems(bundle, on_case=lambda item: None)) from None
-    existing = _find_version(manifest, bundle, owner)
+    try:
+        existing = _find_version(manifest, bundle, owner)
+    except BundleError as error:  # a missing file may be the only change
+        raise BundleError([*error.problems, *bundle_problems(bundle, on_case=lambda item: None)]) from None
     if existing is None:
         # Reading, rendering and digesting come first, so that the database is locked only while rows are written.
         if cases is None or cases.digest != bundle.digest:

@@ -22,18 +22,20 @@ from hub.manifest.problems import BundleError
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.templating import templates
 
+FoundRow = tuple[str, int, Row]  # with the file and the line, or the dataset of the hub and the number, of the row
 
-def selected_rows(benchmark: Benchmark, found: Iterator[Row], skipped: Counter[str]) -> Iterator[Row]:
+
+def selected_rows(benchmark: Benchmark, found: Iterator[FoundRow], skipped: Counter[str]) -> Iterator[FoundRow]:
     """Yield *found* without the rows that the benchmark skips, which *skipped* counts by reason. Raises BundleError."""
-    for number, row in enumerate(found, 1):
+    for file, line, row in found:
         invalid = _reason(benchmark.refuse, row)
         if invalid:
-            raise BundleError(Problem(file="the data", line=number, message=invalid))
+            raise BundleError(Problem(file=file, line=line, message=invalid))
         reason = _reason(benchmark.skip, row)
         if reason:
             skipped[reason] += 1
         else:
-            yield row
+            yield file, line, row
 
 
 def _reason(rules: Sequence[RowRule], row: Row) -> str:
@@ -48,7 +50,7 @@ def _reason(rules: Sequence[RowRule], row: Row) -> str:
     return ""
 
 
-def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None) -> Iterator[Row]:
+def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None) -> Iterator[FoundRow]:
     """Yield the rows of the published *files*, joined with those of *answers*. Raises BundleError."""
     if (answers is None) != (benchmark.join is None):
         if benchmark.join:
@@ -60,10 +62,10 @@ def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None)
     if answers is not None and benchmark.join is not None:
         _known_format(answers)
         found = join_rows(found, str(answers), benchmark.join, _open)
-    for _, _, row in found:
+    for file, line, row in found:
         if isinstance(row, DatasetError):
             raise row
-        yield row
+        yield file, line, row
 
 
 def _file_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[str, int, Row | DatasetError]]:
@@ -100,7 +102,7 @@ def _known_format(path: Path) -> None:
         raise BundleError(f"{path} must end in {', '.join(DATA_SUFFIXES)}, or one of these with .gz.")
 
 
-def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> Iterator[Row]:
+def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> Iterator[FoundRow]:
     """Yield the rows of the Hugging Face hub at the commit *revision*; *changes* override id, config or split."""
     try:
         place = HubDataset.model_validate({**benchmark.hub.model_dump(), **changes})
@@ -109,7 +111,7 @@ def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> It
         raise BundleError(
             [Problem(file="--hf", message=f"{describe_error(item)}.") for item in error.errors()]
         ) from None
-    for _, _, row in read_rows(dataset, _open):
+    for file, line, row in read_rows(dataset, _open):
         if isinstance(row, DatasetError):
             raise row
-        yield row
+        yield file, line, row

@@ -32,6 +32,8 @@ def load_config(path: Path, *, overrides: list[str], limit: int | None) -> Resol
     """
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be 1 or more, not {limit}.")
+    with suppress(RuntimeError):  # no home folder
+        path = path.expanduser()  # shells leave `~` in `--config=~/run.yaml` and `CONFIG=~/run.yaml` as it is
     source = source_for_command(path.resolve().parent, str(path))
     parsed = read_config_text(_read_file(path), source, overrides, prepare=describe_registered_models)
     resolved = with_team(resolve_config(parsed), user=None)

@@ -75,6 +75,9 @@ class EngineConnection:
             self.close()
             raise SandboxUnavailable("The sandbox engine did not start: it uses another protocol.")
         ready = json.loads(payload)
+        if "error" in ready:
+            self.close()
+            raise SandboxUnavailable(f"The sandbox engine did not start: {ready['error']}")
         self.tier, self.missing, self.can_link = ready["tier"], ready["missing"], ready.get("met", False)
         self.available_packages = frozenset(ready.get("offered", ()))
         if self.transport.rebuild_hint and ready.get("digest") != _own_digest():

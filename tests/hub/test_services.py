@@ -71,6 +71,15 @@ def test_changed_content_under_a_stored_version_is_rejected(tmp_path):
     assert EnvironmentVersion.objects.count() == 1
 
 
+def test_problems_of_changed_content_under_a_stored_version_are_reported(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    import_bundle(bundle=folder)
+    (folder / "cases.jsonl").unlink()
+    with pytest.raises(BundleError) as caught:
+        import_bundle(bundle=folder)
+    assert [problem.path for problem in caught.value.problems] == ["version", "dataset.path"]
+
+
 def test_bundle_with_a_problem_stores_nothing(tmp_path, media):
     with pytest.raises(BundleError) as caught:
         import_bundle(

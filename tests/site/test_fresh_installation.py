@@ -51,6 +51,12 @@ def test_first_command_after_installation_ends_without_traceback(
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("words", [["comapre", "1"], ["help", "comapre"], ["--json", "eval"]], ids=" ".join)
+def test_unknown_command_is_invalid_input(tmp_path: Path, words: list[str]) -> None:
+    done = manage(tmp_path / "var", *words)
+    assert (done.returncode, "Unknown command" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize("app", ["hub", "runs", "preferences"])
 def test_commands_that_use_the_database_prepare_it(app: str) -> None:
     found = {path.stem for path in (settings.BASE_DIR / app / "management/commands").glob("[a-z]*.py")}
@@ -165,14 +171,33 @@ def test_database_that_is_not_supported_is_named_with_the_supported_ones(tmp_pat
         ("--env python-functions --model demo", "eval --env python-functions --model demo"),
     ],
 )
-def test_make_eval_names_a_config_unless_options_replace_it(options: str, expected: str) -> None:
-    command = ["make", "--dry-run", "--old-file=.venv/.installed", "eval", f"ARGS={options}"]
+def test_make_eval_names_a_config_unless_options_replace_it(tmp_path: Path, options: str, expected: str) -> None:
+    assert make_eval(tmp_path, f"ARGS={options}") == ["manage.py", *expected.split()]
+
+
+@pytest.mark.parametrize("name", ["a b.yaml", "it's (1).yaml", "é;true.yaml", "~/run.yaml"])
+def test_make_eval_hands_on_the_name_of_a_config_unchanged(tmp_path: Path, name: str) -> None:
+    assert make_eval(tmp_path, f"CONFIG={name}") == ["manage.py", "eval", "--config", name]
+
+
+def make_eval(folder: Path, *words: str) -> list[str]:
+    """Return the arguments that `make eval` with *words* calls Python with."""
+    python = folder / "python"
+    python.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    python.chmod(0o755)
+    command = ["make", "--old-file=.venv/.installed", "eval", f"BIN={folder}", *words]
     # Not as a part of the `make test` that may run this test, which would hand its own options down.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     }
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1].split() == [".venv/bin/python", "manage.py", *expected.split()]
+    return done.stdout.splitlines()
+
+
+def test_config_in_the_home_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("name: x\n")
+    done = manage(tmp_path / "var", "eval", "--config=~/run.yaml", "--dry-run", HOME=str(tmp_path))
+    assert (done.returncode, "environments: missing" in done.stderr) == (2, True), done.stderr
 
 
 def test_commands_start_without_the_large_libraries() -> None:

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from hub.benchmarks.bundles import write_bundle
+from hub.benchmarks.bundles import locate_in_source, write_bundle
 from hub.benchmarks.registry import BENCHMARKS
-from hub.benchmarks.rows import data_rows, hub_rows, selected_rows
+from hub.benchmarks.rows import FoundRow, data_rows, hub_rows, selected_rows
 from hub.benchmarks.schema import Benchmark
 from hub.common.errors import UserError
 from hub.common.output.files import new_folder
 from hub.common.problems import Problem
 from hub.common.wording import counted
-from hub.datasets.row_types import Row
 from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import MANIFEST, BundleError
@@ -87,7 +86,7 @@ class Command(BundleCommand):
     def _write(
         self,
         benchmark: Benchmark,
-        rows: Iterator[Row],
+        rows: Iterator[FoundRow],
         folder: Path,
         changes: Mapping[str, str],
         skipped: Counter[str],
@@ -104,15 +103,18 @@ class Command(BundleCommand):
     def _import(
         self,
         benchmark: Benchmark,
-        rows: Iterator[Row],
+        rows: Iterator[FoundRow],
         changes: Mapping[str, str],
         skipped: Counter[str],
         *,
         json: bool,
     ) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            write_bundle(benchmark, rows, Path(folder), changes)
-            version = import_bundle(bundle=folder)
+            origins = write_bundle(benchmark, rows, Path(folder), changes)
+            try:
+                version = import_bundle(bundle=folder)
+            except BundleError as error:
+                raise BundleError(locate_in_source(problem, origins) for problem in error.problems) from None
         self.print_json(
             {
                 "environment": str(version),
@@ -124,7 +126,7 @@ class Command(BundleCommand):
         if not json:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.{_describe_skipped(skipped)}")
 
-    def _rows(self, benchmark: Benchmark, options: Options) -> Iterator[Row]:
+    def _rows(self, benchmark: Benchmark, options: Options) -> Iterator[FoundRow]:
         from_hub = options["hf"] is not None
         if from_hub == bool(options["data"]):
             raise self.invalid_input(f"Give either --data FILE or --hf. The file is {benchmark.files}.")

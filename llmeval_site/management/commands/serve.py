@@ -48,7 +48,10 @@ class Command(base.Command):
         _create_exchange()
         # The command may be called in any folder, and the data folder may be named relative to that one.
         environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR)}
+        # Ctrl-C reaches all processes of the terminal. Until they handle it they ignore it, and are stopped below.
+        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
         processes = [subprocess.Popen(words, cwd=settings.BASE_DIR, env=environment) for words in _commands(host, port)]
+        signal.signal(signal.SIGINT, interrupt)
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (stop with Ctrl-C)")
         self.stdout.write(sign_in)
         self.stdout.flush()

@@ -47,7 +47,10 @@ def leave_root() -> None:
     """Become an unprivileged user that no other process has. Does nothing unless this is root."""
     if os.geteuid() != 0:
         return
-    os.setgroups([])
+    try:
+        os.setgroups([])
+    except OSError as error:
+        raise OSError(f"Root needs CAP_SETUID and CAP_SETGID to leave root ({error.strerror})") from None
     for uid in (future_user(), _NOBODY):
         try:
             os.setresgid(uid, uid, uid)
@@ -74,7 +77,13 @@ def make_reachable(trees: list[str]) -> None:
                 break
     if os.geteuid() != 0 or not closed:
         return
-    syscalls.call("unshare", syscalls.CLONE_NEWNS)
+    try:
+        syscalls.call("unshare", syscalls.CLONE_NEWNS)
+    except OSError as error:
+        raise OSError(
+            f"Python is in {', '.join(closed)}, which only root may read, and root needs CAP_SYS_ADMIN to make it "
+            f"readable for code ({error.strerror})"
+        ) from None
     syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
     for parent, inside in closed.items():
         kept = [os.open(tree, os.O_PATH | os.O_DIRECTORY) for tree in inside]

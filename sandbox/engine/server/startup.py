@@ -76,7 +76,12 @@ def main() -> None:
     isolation = detection.detect(packages, options.get("strongest", "A"), options.get("landlock_abi"))
     isolation.cgroups = bool(options.get("groups"))
     sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
-    isolation.enter()
+    try:
+        isolation.enter()
+    except OSError as error:
+        failed = {"error": f"it cannot isolate code: {error}."}
+        os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(failed).encode()))
+        os._exit(1)
     control, zygote_end = socket.socketpair(socket.AF_UNIX, messages.SOCKET_KIND)
     pid = os.fork()
     if pid == 0:

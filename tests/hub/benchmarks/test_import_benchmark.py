@@ -113,7 +113,16 @@ def test_gsm8k_target_is_the_number_after_the_hashes(tmp_path, index, target):
 def test_gsm8k_row_without_a_final_number_is_an_error(tmp_path):
     rows = [GSM8K[0], {"question": "How many?", "answer": "There are four."}]
     printed = run(*given(tmp_path, "gsm8k", "test.jsonl", published.jsonl(rows)), code=2)
-    assert "the data:2: " in printed and "####" in printed
+    assert f"{tmp_path / 'test.jsonl'}:2: " in printed and "####" in printed
+
+
+def test_wrong_row_is_named_by_its_line_in_the_file_that_was_given(tmp_path):
+    words = ["mbpp"]
+    for name in ("a.jsonl", "b.jsonl"):  # the first row is skipped, because it is no task of the test set
+        (tmp_path / name).write_bytes(b"\n" + published.jsonl([{**MBPP[0], "task_id": 1}, MBPP[1]]))
+        words += ["--data", tmp_path / name]
+    printed = run(*words, code=2)
+    assert f"{tmp_path / 'b.jsonl'}:3 " in printed and "data.jsonl.gz" not in printed
 
 
 def test_arc_choices_keep_their_labels(tmp_path):

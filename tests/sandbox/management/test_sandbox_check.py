@@ -2,9 +2,14 @@
 
 import io
 import json
+import os
+import shutil
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from sandbox.checks import check_isolation
@@ -69,3 +74,12 @@ def test_accept_rejects_unknown_tiers(tiers: str) -> None:
 def test_deployment_check_warns_only_about_tier_c() -> None:
     warnings = check_isolation(None)
     assert bool(warnings) is (best_tier() == "C")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="Only root can drop capabilities.")
+def test_sandbox_check_says_why_root_without_capabilities_cannot_isolate_code() -> None:
+    words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "manage.py", "sandbox_check"]
+    done = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, len(lines)) == (3, 4), done.stdout
+    assert all("it cannot isolate code: " in line and "oot needs CAP_S" in line for line in lines[:3]), lines

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -128,6 +130,33 @@ def test_command_in_another_folder_starts_the_workers(tmp_path: Path) -> None:
         process.terminate()
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output.decode()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seconds", [0.3, 2])
+def test_interrupt_while_the_workers_start_stops_them_without_an_error(tmp_path: Path, seconds: float) -> None:
+    environment = environment_of(tmp_path)
+    for name in ("CELERY_BROKER_URL", "REDIS_URL"):
+        environment.pop(name, None)
+    words = [sys.executable, "manage.py", "serve", "--port", str(free_port())]
+    process = subprocess.Popen(
+        words,
+        cwd=settings.BASE_DIR,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output.splitlines()[-1]) == (0, "Stopped.")
+    assert "Aborted" not in errors and "KeyboardInterrupt" not in errors, errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 @contextmanager
