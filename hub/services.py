@@ -267,13 +267,15 @@ def move_environment(*, environment: Environment, team: Team | None) -> None:
 
     Raises QuotaExceeded if the bundles of its versions exceed the storage of *team*.
     """
-    if team is not None and team != environment.team:
+    if team is not None:
         for version in environment.versions.filter(archive_bytes=None).exclude(archive="").only("archive"):
             EnvironmentVersion.objects.filter(pk=version.pk).update(
                 archive_bytes=archive_size(version.archive.name or "")
             )
     with transaction.atomic():
-        if team is not None and team != environment.team:
+        # First the environment, then the team, as an upload locks them: no version is added until the sizes are added.
+        locked = Environment.objects.select_for_update().get(pk=environment.pk)
+        if team is not None and team.pk != locked.team_id:
             sizes = environment.versions.aggregate(total=Sum("archive_bytes"))
             check_storage(lock_team(team), sizes["total"] or 0)
         environment.team = team

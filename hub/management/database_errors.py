@@ -8,6 +8,7 @@ _UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedCo
 _UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
 _DAMAGED = ("file is not a database", "disk image is malformed")
 _FULL = ("database or disk is full", "DiskFull")
+_FAILING_DISK = ("disk I/O error",)  # also if the disk is so full that SQLite cannot create its -shm file
 
 
 def describe_unprepared() -> str:
@@ -27,4 +28,9 @@ def describe_database_error(error: DatabaseError) -> str | None:
         return f"The database is damaged (DATABASE_URL, LLMEVAL_VAR): {reason}. Restore a backup, or use another file."
     if any(text in described for text in _FULL):
         return "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again."
+    if any(text in described for text in _FAILING_DISK):
+        return (
+            "The disk of the database is full or does not work (DATABASE_URL, LLMEVAL_VAR): disk I/O error. Free some "
+            "space, or check the disk, and try again."
+        )
     return None

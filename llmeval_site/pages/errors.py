@@ -1,12 +1,18 @@
 """Error pages. Each states what happened, whether anything was changed, and what to do. Below /api/ errors are JSON."""
 
+import sys
+
 from django.contrib.auth.decorators import login_not_required
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django_guid import get_guid
 
 from hub.common.rest.error_bodies import error_body, error_content_type
+
+_FAILED = "An error occurred on the server."
+_RETRY_AFTER_S = 5
 
 
 def is_rest(request: HttpRequest) -> bool:
@@ -73,8 +79,19 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 @login_not_required
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Respond with 500. The template gets no request, because the base template might be what failed."""
+    """Respond with 500, or with 503 if the database is why: clients send the request again after a restart of it.
+
+    The template gets no request, because the base template might be what failed.
+    """
+    unavailable = isinstance(sys.exception(), OperationalError | InterfaceError)  # Django calls this in `except`
+    status = 503 if unavailable else 500
     if is_rest(request):
-        text = f"An error occurred on the server. Its log has the details under the request id {get_guid()}."
-        return error_page(request, 500, "Server error", text)
-    return HttpResponse(render_to_string("site/broken.html", {"request_id": get_guid()}), status=500)
+        problem = "The database is not available. Send the request again." if unavailable else _FAILED
+        text = f"{problem} The log of the server has the details under the request id {get_guid()}."
+        response = error_page(request, status, "Server error", text)
+    else:
+        context = {"request_id": get_guid(), "status": status, "unavailable": unavailable}
+        response = HttpResponse(render_to_string("site/broken.html", context), status=status)
+    if unavailable:
+        response.headers["Retry-After"] = str(_RETRY_AFTER_S)
+    return response

@@ -137,7 +137,7 @@ def test_empty_pages_are_accessible(visit: Visit, screens: Screens) -> None:
 @pytest.mark.exhaustive
 def test_server_error_page_is_accessible(visit: Visit) -> None:
     page = visit("/login/", scheme="dark")
-    page.set_content(render_to_string("site/broken.html"))
+    page.set_content(render_to_string("site/broken.html", {"status": 500}))
     assert findings(page) == []
 
 

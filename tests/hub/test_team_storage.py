@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from hub.models import Environment, EnvironmentVersion, Team
 from hub.services import import_bundle, move_environment
@@ -67,3 +69,20 @@ def test_environment_is_moved_only_to_a_team_with_enough_storage(team: Team, tmp
     move_environment(environment=Environment.objects.get(), team=team)
     team.refresh_from_db()
     assert get_storage_use(team).share == 1.0
+
+
+def locked_tables(queries: CaptureQueriesContext) -> list[str]:
+    """Return the tables whose rows were locked, in the order of the queries."""
+    locks = (query["sql"] for query in queries.captured_queries if "FOR UPDATE" in query["sql"])
+    return [sql.partition(' FROM "')[2].partition('"')[0] for sql in locks]
+
+
+def test_upload_and_move_lock_the_environment_before_the_team(team: Team, tmp_path: Path) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite locks no rows")
+    with CaptureQueriesContext(connection) as upload:
+        version = import_bundle(bundle=write_bundle(tmp_path / "a"), team=team)
+    other = stored_team("audio")
+    with CaptureQueriesContext(connection) as move:
+        move_environment(environment=version.environment, team=other)
+    assert locked_tables(upload) == locked_tables(move) == ["hub_environment", "hub_team"]

@@ -1,10 +1,11 @@
-"""Settings for a network pass Django's own checks for deployment."""
+"""Settings for a network, and the check of the database in docker-compose.yml."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import yaml
 from django.conf import settings
 
 
@@ -15,3 +16,10 @@ def test_production_settings_pass_deployment_checks(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_database_of_compose_is_healthy_only_once_it_can_be_reached_over_tcp() -> None:
+    services = yaml.safe_load((settings.BASE_DIR / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    command = services["postgres"]["healthcheck"]["test"]
+    assert "pg_isready" in command
+    assert command[command.index("--host") + 1] == "127.0.0.1"

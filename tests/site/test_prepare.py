@@ -30,6 +30,24 @@ def test_prepared_database_is_accepted() -> None:
     prepare._refuse_earlier_database()
 
 
+@pytest.mark.parametrize("applied", [True, False])
+def test_database_that_was_replaced_by_another_is_prepared_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(prepare, "call_command", lambda name, **options: called.append(name))
+    with override_settings(VAR_DIR=tmp_path):
+        call_command("prepare")
+        call_command("prepare")
+        assert called == ["migrate", "load_catalog"]
+        recorder = MigrationRecorder(connection)
+        recorder.record_unapplied("runs", "0002_redundant_indexes")
+        if applied:  # an empty database that was migrated, but has no catalog
+            recorder.record_applied("runs", "0002_redundant_indexes")
+        call_command("prepare")
+    assert called == ["migrate", "load_catalog"] * 2
+
+
 def test_database_between_two_states_before_the_first_release_is_refused(earlier_database: None) -> None:
     printed = io.StringIO()
     with pytest.raises(SystemExit) as ended:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from hub.common.errors import UserError
 from hub.management.base import Command as BaseCommand
@@ -27,13 +28,12 @@ class Command(BaseCommand):
 
     def handle(self, **options: object) -> None:
         stamp = settings.VAR_DIR / "prepared"
-        state = _state()
-        if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_exists():
+        if stamp.is_file() and stamp.read_text(encoding="ascii") == _state():
             return
         with _one_at_a_time():
-            self._prepare(stamp, state)
+            self._prepare(stamp)
 
-    def _prepare(self, stamp: Path, state: str) -> None:
+    def _prepare(self, stamp: Path) -> None:
         _refuse_earlier_database()
         call_command("migrate", verbosity=0, interactive=False)
         register_demo_models()
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         ):  # continue with the other environments; without the stamp the error is reported at the next start
             self.stderr.write("The stored versions remain in use.")
         else:
-            stamp.write_text(state, encoding="ascii")
+            stamp.write_text(_state(), encoding="ascii")
 
 
 def _refuse_earlier_database() -> None:
@@ -77,19 +77,16 @@ def _one_at_a_time() -> Iterator[None]:
             yield
 
 
-def _database_exists() -> bool:
-    """Return whether the database exists. For SQLite the settings create an empty file, which does not count."""
-    database = settings.DATABASES["default"]
-    if database["ENGINE"] != "django.db.backends.sqlite3":
-        return True
-    path = Path(database["NAME"])
-    return path.is_file() and path.stat().st_size > 0
-
-
 def _state() -> str:
-    """Return a digest of the database URL, the demo models, the migrations and the files of the catalog."""
+    """Return a digest of the database URL, the demo models, the migrations and the files of the catalog.
+
+    The migrations that the database has applied are part of it, each with its time: a database that was created anew or
+    restored has to be prepared again.
+    """
     database = settings.DATABASES["default"]
     parts = [f"{database['ENGINE']} {database['HOST']} {database['PORT']} {database['NAME']}", *DEMO_MODELS]
+    applied = MigrationRecorder(connection).applied_migrations()  # empty if the database is
+    parts += sorted(f"{app}.{name} {row.applied.isoformat()}" for (app, name), row in applied.items())
     for app in apps.get_app_configs():
         parts += [f"{app.label}/{path.name}" for path in sorted(Path(app.path, "migrations").glob("[0-9]*.py"))]
     for path in sorted((settings.BASE_DIR / "hub" / "catalog").rglob("*")):

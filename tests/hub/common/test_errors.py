@@ -102,6 +102,8 @@ def test_commands_report_what_is_wrong_with_the_disk_and_the_database(
     assert capsys.readouterr().err == (
         "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again.\n"
     )
+    assert run(OperationalError("disk I/O error")) == 3  # what SQLite reports if not even its -shm file can be created
+    assert "The disk of the database is full or does not work (DATABASE_URL, LLMEVAL_VAR)" in capsys.readouterr().err
 
 
 def test_interrupted_command_prints_its_json_document(capsys: pytest.CaptureFixture[str]) -> None:

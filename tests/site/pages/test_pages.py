@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.test import Client, override_settings
 
 from hub.models import CaseDefect, Environment
@@ -184,6 +185,28 @@ def test_server_error_page_shows_no_details(user: User, client: Client) -> None:
     assert "Server error" in answer.content.decode()
     assert "secret" not in answer.content.decode()
     assert answer["X-Request-ID"] in answer.content.decode()  # the log has the details under it
+
+
+@pytest.mark.parametrize("path", ["/runs/", "/api/v1/runs/"])
+@pytest.mark.parametrize("place", ["llmeval_site.middleware.sign_in_required.SignInRequiredMiddleware", "view"])
+def test_database_that_is_not_available_gets_503(
+    user: User, client: Client, monkeypatch: pytest.MonkeyPatch, path: str, place: str
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OperationalError("secret detail")
+
+    client.raise_request_exception = False
+    if place == "view":
+        monkeypatch.setattr("runs.web.queries.filter_runs", fail)
+    else:
+        monkeypatch.setattr(f"{place}.process_view", fail)
+    answer = client.get(path)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    content = answer.content.decode()
+    assert "The database is not available." in content and answer["X-Request-ID"] in content
+    assert "secret" not in content
+    if path.startswith("/api/"):
+        assert answer.json()["code"] == "unavailable"
 
 
 def test_pages_forbid_inline_scripts_and_other_hosts(client: Client, user: User) -> None:
