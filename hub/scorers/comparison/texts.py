@@ -22,9 +22,7 @@ _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 _SIGN_AT_END = re.compile(r"(?:^|[\s(\[{=:,<>≤≥$*_\"'])-\Z")  # of -5, not of 3-5 and COVID-19
 # After a number: 10^3, 5e3, 5 × 10^3.
-_POWER_MARK = re.compile(
-    r"(?:\^|\*\*)\{?-?\d|[eE][-+]?\d{1,3}(?!\w)|\s?(?:[×·*]|\\times|\\cdot)\s?10(?:\^|\*\*)"
-)
+_POWER_MARK = re.compile(r"(?:\^|\*\*)\{?-?\d|[eE][-+]?\d{1,3}(?!\w)|\s?(?:[×·*]|\\times|\\cdot)\s?10(?:\^|\*\*)")
 # 5/6, 2 5/6 and \frac{5}{6}, but not dates and years such as 5/6/2024 and 2023/24.
 _FRACTION_OF_DIGITS = re.compile(
     r"(?<![\w/.,])(?:\d{1,3} )?\d{1,3}\s?[/⁄]\s?\d{1,3}(?![\w/⁄]|[.,]\d)|\\[dtc]?frac\{\d+\}\{\d+\}"

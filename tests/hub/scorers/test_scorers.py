@@ -94,6 +94,14 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("H₂O", {"target": "H2O"}),
         ("-5!", {"target": "-5", "ignore_punctuation": True}),
         ("1914, 1918", {"target": "1914-1918", "ignore_punctuation": True}),
+        ("- Lund", {"target": "Lund"}),
+        ("- **Lund**", {"target": "Lund"}),
+        ("Answer:\n- Lund.", {"target": "Lund"}),
+        ("> Lund", {"target": "Lund"}),
+        ("• Lund", {"target": "Lund"}),
+        ("• 5", {"target": "5"}),
+        ("- Lund", {"target": "- Lund"}),
+        (r"42\%", {"target": "42%"}),
     ],
 )
 async def test_exact_match_passes_equal_answers(text: str, options: dict[str, Any]) -> None:
@@ -141,6 +149,13 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("a => b", {"target": "a ≥ b"}),
         ("a <=> b", {"target": "a ≤> b"}),
         ("!", {"target": "?", "ignore_punctuation": True}),
+        ("- Lund\n- Malmö", {"target": "Lund"}),
+        ("- Lund", {"target": "Lund", "extract": "whole"}),
+        ("- x", {"target": "x"}),
+        ("- 5", {"target": "5"}),
+        ("> 5", {"target": "5"}),
+        ("- sin(x)", {"target": "sin(x)"}),
+        ("-Lund", {"target": "Lund"}),
         ("", {"target": "?", "ignore_punctuation": True}),
     ],
 )
