@@ -130,10 +130,26 @@ class ChoiceReader:
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
+    def without_texts(self, text: str) -> str:
+        """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
+        for label, option in self.options.distinct:
+            text = re.sub(
+                rf"(?<![\w'’]){re.escape(label)}(?:[)\].:]{{1,2}}[ ]{{1,2}}{re.escape(option)}|[ ]\({re.escape(option)}\))(?!\w)",
+                f"{label})",
+                text,
+            )
+        return text
+
     def all_labels(self, text: str) -> set[str]:
         """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
+
+    def consists_of_several(self, text: str) -> bool:
+        """Return whether *text* consists of several labels, each once, and is no list of all options."""
+        found = self.all_labels(text)
+        once = len(re.findall(rf"(?<!\w)(?:{self._any})(?!\w)", text)) == len(found)
+        return once and len(found) > 1 and (len(found) < len(self._labels) or "\n" not in text)
 
     def stated_label(self, text: str) -> str | None:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
