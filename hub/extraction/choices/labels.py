@@ -118,7 +118,7 @@ class ChoiceReader:
         too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
         right = r"(?i:correct|right|true|valid)"
         self._chosen_too = (
-            rf"(?:[.!;]|,?\s(?i:and))\s+(?i:the\s+)?{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
+            rf"(?:[.!;,]|\n|,?\s(?i:and|but|though|although))\s*(?<=[\s])(?i:(?:and|but|though|although|the)\s+){{0,2}}{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
             rf"|{right}\s*,?\s*(?i:as well|too))(?!\w)(?!,?\s+(?i:but|except|only))",
             rf"(?i:\band\s+so\s+is\s+(?:the\s+)?){too}(?=\s*[.!;,]|\s*$)",
         )
@@ -133,10 +133,9 @@ class ChoiceReader:
     def without_texts(self, text: str) -> str:
         """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
         for label, option in self.options.distinct:
+            label, option = re.escape(label), re.escape(option)
             text = re.sub(
-                rf"(?<![\w'’]){re.escape(label)}(?:[)\].:]{{1,2}}[ ]{{1,2}}{re.escape(option)}|[ ]\({re.escape(option)}\))(?!\w)",
-                f"{label})",
-                text,
+                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
             )
         return text
 
@@ -169,6 +168,8 @@ class ChoiceReader:
             ):
                 return SEVERAL
             label = self.leading_label(version)
+            if label and self._calls_right_too(text[statement.start :], label):
+                return SEVERAL
             if label:
                 return label
         return None
@@ -199,6 +200,12 @@ class ChoiceReader:
                 text[match.end() :],
             )
             for match in re.finditer(pattern, text)
+        )
+
+    def _calls_right_too(self, text: str, label: str) -> bool:
+        """Return whether *text* calls another label right as well: "A. C is also correct."."""
+        return any(
+            match["too"] != label for pattern in self._chosen_too for match in re.finditer(pattern, text[:_LONGEST_END])
         )
 
     def _joined(self, text: str, last: Statement) -> bool:

@@ -123,6 +123,9 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("42 to the nearest 10", 42),
         ("He was born on July 4, 1776.", 1776),
         ("exp 42 years", 42),
+        ("You might think the answer is 41, but it is 42.", 42),
+        ("It may seem that the answer is 41. It is 42.", 42),
+        ("The only possible answer is 42.", 42),
     ],
 )
 def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
@@ -767,6 +770,14 @@ def test_option_that_seems_most_likely_is_chosen() -> None:
         ("A. Paris, not B. London", "A"),
         ("Not A. Paris but B. London", "B"),
         ("A) Paris is right and B) London is wrong.", "A"),
+        ("The answer is A. Another valid answer is C.", None),
+        ("The answer is A. C is also correct.", None),
+        ("The answer is A, but C is equally correct.", None),
+        ("Answer: A\nC is also correct.", None),
+        ("The answer is A. C is also wrong.", "A"),
+        ("You might think the answer is A, but it is C.", "C"),
+        ("Many people would say the answer is A. It is C.", "C"),
+        ("The only possible answer is A.", "A"),
     ],
 )
 def test_alternatives_and_best_options_decide_the_label(text: str, label: str | None) -> None:
