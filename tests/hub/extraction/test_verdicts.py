@@ -126,6 +126,18 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("You might think the answer is 41, but it is 42.", 42),
         ("It may seem that the answer is 41. It is 42.", 42),
         ("The only possible answer is 42.", 42),
+        ("It is 42. I am 90% sure.", 42),
+        ("It should be 42, with 95% confidence", 42),
+        ("42. To verify, 42/6 = 7.", 42),
+        ("So it is 42.\n\nSource: Smith 2019", 42),
+        ("42\nTokens used: 250", 42),
+        ("I can't help with your homework, but 6 * 7 = 42.", 42),
+        ("I can't answer that exactly. It is about 42.", 42),
+        ("Sorry, I can't provide the drawing. The total is 42.", 42),
+        ("5!=120", 120),
+        ("x ≠ 41, so x = 42", 42),
+        ("It exceeds the limit by 42.", 42),
+        ("The share is 42%.", 42),
     ],
 )
 def test_number_is_the_one_that_a_person_reads(text: str, value: float) -> None:
@@ -339,6 +351,12 @@ def test_sentences_with_bounds_give_their_number(text: str) -> None:
         "It cannot be determined from the 42 apples given.",
         "A common mistake is to answer 42.",
         "42 apples were given. There is not enough information.",
+        "I'm sorry, but I can't help with 42.",
+        "I'm sorry, I can't assist with that request. In an emergency call 42.",
+        "I cannot provide that. Please contact 42.",
+        "As an AI trained in 42, I can't do that.",
+        "I am unable to answer; see chapter 42.",
+        "I can’t help with that. Try 42.",
     ],
 )
 def test_numbers_in_refusals_are_not_answers(text: str) -> None:
@@ -390,6 +408,10 @@ def test_clauses_in_japanese_are_no_alternatives() -> None:
         "42 mod 5",
         "答案不是42。",
         "答えは42ではありません。",
+        "It's anything but 42.",
+        "x ≠ 42",
+        r"$x \neq 42$",
+        "It exceeds 42.",
     ],
 )
 def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
