@@ -83,7 +83,7 @@ _REFUSAL = re.compile(
 # What may introduce an answer after a refusal.
 _ANSWERED_AFTER_ALL = re.compile(
     r"=|\b(?:but|so|however|therefore|thus|hence|still|anyway|answer|guess|estimate|approximately|roughly|about|total"
-    r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]*\d",
+    r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]{0,200}\d",
     re.IGNORECASE,
 )
 # The beginning of a sentence that offers an alternative to the value before it.

@@ -118,7 +118,7 @@ class ChoiceReader:
         too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
         right = r"(?i:correct|right|true|valid)"
         self._chosen_too = (
-            rf"(?:[.!;,]|\n|,?\s(?i:and|but|though|although))\s*(?<=[\s])(?i:(?:and|but|though|although|the)\s+){{0,2}}{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
+            rf"(?:[.!;,]|\n|,?\s(?i:and|but|though|although))\s{{0,9}}(?<=\s)(?i:(?:and|but|though|although|the)\s+){{0,2}}{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
             rf"|{right}\s*,?\s*(?i:as well|too))(?!\w)(?!,?\s+(?i:but|except|only))",
             rf"(?i:\band\s+so\s+is\s+(?:the\s+)?){too}(?=\s*[.!;,]|\s*$)",
         )
