@@ -70,6 +70,22 @@ _UNDECIDED = re.compile(
     r"(?: (?:this|it|that|the (?:answer|question|problem|result)))?)?\W{0,4}(?:\n|$)",
     re.IGNORECASE,
 )
+# A refusal that begins a text: "I'm sorry, but I can't assist with that."
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.!]?\s(?:but )?|unfortunately,?\s"
+    r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
+    r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
+    r"(?:(?:help|assist)\b|(?:answer|comply|continue)\s?[.,;:]"
+    r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss) (?:that|this|it|such|your|the (?:question|problem"
+    r"|request))\b)",
+    re.IGNORECASE,
+)
+# What may introduce an answer after a refusal.
+_ANSWERED_AFTER_ALL = re.compile(
+    r"=|\b(?:but|so|however|therefore|thus|hence|still|anyway|answer|guess|estimate|approximately|roughly|about|total"
+    r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]{0,200}\d",
+    re.IGNORECASE,
+)
 # The beginning of a sentence that offers an alternative to the value before it.
 ALTERNATIVELY = re.compile(
     r"^[\s*_,;(—–-]{0,8}(?:or\b|alternatively\b|maybe\b|perhaps\b|possibly\b|otherwise\b|"
@@ -107,6 +123,12 @@ def is_undecided(text: str) -> bool:
     if not any(word in folded for word in _UNDECIDED_WORDS):
         return False
     return any(not any(map(str.isdigit, end[match.end() :])) for match in _UNDECIDED.finditer(end))
+
+
+def is_refused(text: str) -> bool:
+    """Return whether *text* begins with a refusal, and gives no answer after that: "I can't help. Call 911."."""
+    refusal = _REFUSAL.match(text)
+    return refusal is not None and _ANSWERED_AFTER_ALL.search(text, refusal.end()) is None
 
 
 def statement_versions(statement: str) -> list[str]:

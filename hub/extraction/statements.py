@@ -58,10 +58,14 @@ _LABELLED = re.compile(
 )
 # The heading "### Answer": the statement is the next line.
 _HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
-# "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" about another one.
+# "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" or "another valid
+# answer is 41" about another one.
 _OTHER_ANSWER = "".join(
     f"(?<!{word} )"
-    for word in ("this", "that", "your", "other", "an", "wrong", "incorrect", "tempting", "mistaken", "second")
+    for word in (
+        *("this", "that", "your", "other", "an", "wrong", "incorrect", "tempting", "mistaken", "second", "alternative"),
+        *("other valid", "other possible", "other acceptable", "other plausible"),
+    )
 )
 # "so the answer to this is 42", anywhere: the statement is the text after it.
 _STATED = re.compile(
@@ -114,6 +118,15 @@ _LONGEST_NAME = 60  # characters before an initial that are searched for the nam
 _UNREAL = re.compile(
     r"\bif\b[^.!?\n]{0,80}\b(?:were|was|had|did|instead|\w{2,}ed|(?:were|was|had|did)n['’]t)\b"
     r"|\bhad (?:it|he|she|they|we|the)\b",
+    re.IGNORECASE,
+)
+# Before "the answer is 41": an opinion that the text does not share.
+_SUPPOSED = re.compile(
+    r"\b(?:(?:you|one|someone|people|students|he|she|they)\s(?:might|may|would)\s(?:\w+ly\s)?(?:be\stempted\sto\s)?"
+    r"(?:think|assume|believe|guess|suppose|expect|say)"
+    r"|(?:some|many|most)(?:\s\w+)?\s(?:(?:might|may|would)\s)?(?:think|assume|believe|guess|suppose|say)"
+    r"|it\s(?:might|may|would)\s(?:\w+ly\s)?(?:seem|appear|look(?:\slike)?))"
+    r"(?:\sthat)?,?\s(?:the\s|its\s)?$",
     re.IGNORECASE,
 )
 _LONGEST_CONDITION = 160  # characters beside a statement that are searched for its condition
@@ -327,7 +340,8 @@ def _sentences(pattern: re.Pattern[str], mark: Marker, text: str) -> Iterator[St
         line_end = text.find("\n", head.end(), limit)
         limit = line_end if line_end >= 0 else limit
         end = _sentence_end(text, head.end(), limit)
-        if text[head.end() : end].strip() and not is_counterfactual(text, head):
+        supposed = _SUPPOSED.search(text, max(head.start() - _LONGEST_CONDITION, 0), head.start())
+        if text[head.end() : end].strip() and not supposed and not is_counterfactual(text, head):
             yield Statement(mark, head.end(), end, text[head.end() : end])
 
 

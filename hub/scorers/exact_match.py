@@ -30,6 +30,10 @@ _CLOSING_REMARK = re.compile(
     re.IGNORECASE,
 )
 
+# The bullet or quotation mark of an answer of one line: "- Paris", "> Paris". Before a single letter or a number, a
+# dash is a sign and > a comparison; a word before a bracket is a function.
+_LINE_MARK = re.compile(r"(?:[-+>][ \t]+(?=[^\W\d_]{3}[^(\n]*$)|•[ \t]*(?=[^\n]+$))")
+
 
 class ExactMatchOptions(ScorerOptions):
     """`target`: a text, or a list of accepted texts. `extract`: compare the final `answer` or the `whole` response."""
@@ -58,6 +62,7 @@ class ExactMatch(Scorer[ExactMatchOptions]):
         if options.extract == "answer":
             readings += _readings(submission, readings[0])
             readings.append(strip_markup(without_struck(readings[1])))
+            readings += [_LINE_MARK.sub("", found, count=1) for found in readings if _LINE_MARK.match(found)]
             readings += [_without_full_stop(found) for found in readings]
             wanted_forms |= {_without_full_stop(form) for form in wanted_forms}
         for found in readings:
@@ -96,7 +101,7 @@ def _without_marks(answer: str, *, in_formula: bool) -> str:
 
     In a formula, the backslashes of signs, negative spaces and the size of fractions are left out, too.
     """
-    text = re.sub(r"\\(?=\$\d)", "", strip_markup(without_emphasis(answer)))  # \$5 in Markdown
+    text = re.sub(r"\\(?=\$\d)|(?<=\d)\\(?=%)", "", strip_markup(without_emphasis(answer)))  # \$5, 5\% in Markdown
     if in_formula:
         text = re.sub(r"\\!|\\(?=[{}%$&# ])", "", re.sub(r"\\[dt]frac(?![a-z])", r"\\frac", text))
     return re.sub(r"(?<=[^\W\d_]{2})!$", "", text)

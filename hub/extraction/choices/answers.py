@@ -41,6 +41,9 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         return reader.ticked_label(text)
     if reader.contradicts_itself(text):
         return None
+    text = reader.without_texts(text)
+    if len(text) <= SHORT_TEXT and reader.consists_of_several(text):
+        return None
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
         rest = _ALSO_REOPENING.sub("", text[position:].strip(" ,.:;!—–-"))
         label = (

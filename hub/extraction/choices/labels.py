@@ -118,7 +118,7 @@ class ChoiceReader:
         too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
         right = r"(?i:correct|right|true|valid)"
         self._chosen_too = (
-            rf"(?:[.!;]|,?\s(?i:and))\s+(?i:the\s+)?{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
+            rf"(?:[.!;,]|\n|,?\s(?i:and|but|though|although))\s{{0,9}}(?<=\s)(?i:(?:and|but|though|although|the)\s+){{0,2}}{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
             rf"|{right}\s*,?\s*(?i:as well|too))(?!\w)(?!,?\s+(?i:but|except|only))",
             rf"(?i:\band\s+so\s+is\s+(?:the\s+)?){too}(?=\s*[.!;,]|\s*$)",
         )
@@ -130,10 +130,25 @@ class ChoiceReader:
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
+    def without_texts(self, text: str) -> str:
+        """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
+        for label, option in self.options.distinct:
+            label, option = re.escape(label), re.escape(option)
+            text = re.sub(
+                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
+            )
+        return text
+
     def all_labels(self, text: str) -> set[str]:
         """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
+
+    def consists_of_several(self, text: str) -> bool:
+        """Return whether *text* consists of several labels, each once, and is no list of all options."""
+        found = self.all_labels(text)
+        once = len(re.findall(rf"(?<!\w)(?:{self._any})(?!\w)", text)) == len(found)
+        return once and len(found) > 1 and (len(found) < len(self._labels) or "\n" not in text)
 
     def stated_label(self, text: str) -> str | None:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
@@ -153,6 +168,8 @@ class ChoiceReader:
             ):
                 return SEVERAL
             label = self.leading_label(version)
+            if label and self._calls_right_too(text[statement.start :], label):
+                return SEVERAL
             if label:
                 return label
         return None
@@ -183,6 +200,12 @@ class ChoiceReader:
                 text[match.end() :],
             )
             for match in re.finditer(pattern, text)
+        )
+
+    def _calls_right_too(self, text: str, label: str) -> bool:
+        """Return whether *text* calls another label right as well: "A. C is also correct."."""
+        return any(
+            match["too"] != label for pattern in self._chosen_too for match in re.finditer(pattern, text[:_LONGEST_END])
         )
 
     def _joined(self, text: str, last: Statement) -> bool:

@@ -20,6 +20,15 @@ class OptionReader:
         self._options = list(zip(labels, choices, strict=False))
 
     @functools.cached_property
+    def distinct(self) -> list[tuple[str, str]]:
+        """The labels and texts of the options that do not begin the text of another option."""
+        return [
+            (label, option)
+            for label, option in self._options
+            if len(option) >= _SHORTEST_OPTION and sum(other.startswith(option) for _, other in self._options) == 1
+        ]
+
+    @functools.cached_property
     def are_comments(self) -> bool:
         """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
         return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)

@@ -1,4 +1,4 @@
-"""Detection of numbers that bound the answer and do not give it: "x < 42", "≤ 42", "at most 42"."""
+"""Detection of numbers that bound the answer and do not give it: "x < 42", "x ≠ 42", "at most 42"."""
 
 import re
 
@@ -6,7 +6,8 @@ from hub.extraction.numeric.quantities import Found
 
 # Before a number that is a bound: "x < 42", "less than 42". A tag, an arrow or the > of a quotation is no comparison.
 _BOUND = re.compile(
-    r"(?:(?<=[\w)}\]$°%])\s?[<>]|^\s*(?:<|>(?!\s))|\\[lg]t\b|\b(?:less|more|fewer|greater|larger|smaller|higher|lower)\sthan"
+    r"(?:(?<=[\w)}\]$°%])\s?[<>]|^\s*(?:<|>(?!\s))|\\[lg]t\b|≠|\\neq?\b|\bexceeds?"
+    r"|\b(?:less|more|fewer|greater|larger|smaller|higher|lower)\sthan"
     r"|\b(?:(?:weniger|mehr|kleiner|größer)\sals|(?:moins|plus|menos|más|mais)\sde|(?:meno|più)\sdi"
     r"|(?:meer|minder)\sdan|меньше|больше|менее|более)|少于|少於|小于|大于|多于|超过|不到)"
     r"[\s$€£*_\\({]{0,4}$",

@@ -131,7 +131,8 @@ _TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]
 _DENIED = re.compile(
     r"(?:\b(?:(?:it|this|that|the answer) (?:can(?:not|['’]t| not)|couldn['’]t|could not) be"
     r"|(?:don['’]t|do not) (?:think|believe) (?:that )?(?:it(?:['’]s| is)|the answer is)"
-    r"|not|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не|no (?:es|son)"
+    r"|not|anything but|rather than|instead of|as opposed to|isn['’]t|and not|never|nicht|niet|inte|ikke|non|не"
+    r"|no (?:es|son)"
     r"|non (?:è|sono)|não (?:é|são)|(?:est|sont|et) pas)\s|,\spas\s|不是\s?)(?:just |only "
     r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?"
     r"|(?<![\d.,])\d[\d,.]*\s?(?:[^\W\d]\s?)?(?:(?:では|じゃ)(?:な|あり)|[가이] 아니|이 아닙|가 아닙)",
@@ -154,9 +155,11 @@ _BEFORE_VARIABLE = re.compile(
     r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})|\s?(?:π|\\pi\b|pi\b|√|\\sqrt)"
     rf"|(?![vwx]\s[a-z]{{2}}){_VARIABLES}\b(?!\s?\d)|\s?\\factorial\b|!\s?(?:\$|\\[)\]])"
 )
-# Numbers that are no answers: "to 2 decimal places", "to the nearest 10", the day of "July 4, 1776".
+# Numbers that are no answers: "to 2 decimal places", "to the nearest 10", the day of "July 4, 1776", "I'm 90% sure".
 _QUALIFIER = re.compile(
     r"\bto\s+\d{1,2}\s+(?:decimal|d\.?\s?p\b|significant|sig\b|s\.?\s?f\b)(?:\s(?:places?|figures?|digits?|figs?))?"
+    r"|\b(?:I(?:['’]m| am)|with)(?: about| around| at least| over)? \d{1,3}(?:\.\d+)?\s?(?:%|percent)"
+    r" (?:sure|certain|confident|confidence|certainty)\b"
     r"|\bto the nearest [$€£]?\d++(?:[.,]\d++)*+(?:th\b)?"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?\s\d{1,2}(?:st|nd|rd|th)?,\s(?=\d{4}\b(?![.,]\d))",
     re.IGNORECASE,

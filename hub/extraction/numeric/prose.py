@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from hub.extraction.corrections import (
     ALTERNATIVELY,
+    is_refused,
     is_undecided,
     reopening_positions,
 )
@@ -34,6 +35,7 @@ _MODAL = re.compile(
 )
 _REMARK = re.compile(
     r"\W{0,6}(?:note|nb|explanation|hint|confidence|certainty|disclaimer|check|verification"
+    r"|sources?(?=\W{0,2}:)|tokens used|to (?:double[- ])?(?:check|verify)(?=,)"
     r"|let me know|i hope|hope this|"
     r"feel free|p\.s)\b",
     re.IGNORECASE,
@@ -107,7 +109,7 @@ _RESULT = re.compile(
 
 def read_prose(text: str) -> NumberReading:
     """Return the number in bold in the last paragraph, or else the last number of the text."""
-    if is_undecided(text) or _ends_with_instruction(text):
+    if is_refused(text) or is_undecided(text) or _ends_with_instruction(text):
         return NumberReading(None)
     if len(text) <= _LONGEST_PARAGRAPH:
         text = _without_asides(text)

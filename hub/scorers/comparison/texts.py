@@ -21,7 +21,12 @@ _LETTER_POWER = re.compile(r"(?<=[A-Za-zα-ω)\]}])(?=[⁰¹²³⁴-⁹⁺⁻])"
 _BOLD = re.compile(r"(?<![\w)\]*])(?<!\w\()\*\*(?=[^\s*])([^*\n]+)(?<=[^\s*])\*\*(?![\w*])")
 _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 _SIGN_AT_END = re.compile(r"(?:^|[\s(\[{=:,<>≤≥$*_\"'])-\Z")  # of -5, not of 3-5 and COVID-19
-_POWER_MARK = re.compile(r"(?:\^|\*\*)\{?-?\d")
+# After a number: 10^3, 5e3, 5 × 10^3.
+_POWER_MARK = re.compile(r"(?:\^|\*\*)\{?-?\d|[eE][-+]?\d{1,3}(?!\w)|\s?(?:[×·*]|\\times|\\cdot)\s?10(?:\^|\*\*)")
+# 5/6, 2 5/6 and \frac{5}{6}, but not dates and years such as 5/6/2024 and 2023/24.
+_FRACTION_OF_DIGITS = re.compile(
+    r"(?<![\w/.,])(?:\d{1,3} )?\d{1,3}\s?[/⁄]\s?\d{1,3}(?![\w/⁄]|[.,]\d)|\\[dtc]?frac\{\d+\}\{\d+\}"
+)
 _LEADING_POINT = re.compile(r"(?<![\w.)\]])\.(?=\d)")  # .5 is not 5
 _COMPARISON = re.compile(r"(?<![<>=!-])[<>]=(?![=>])")  # >= is ≥; the arrows => and <=> stay
 _CODE_SPAN = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
@@ -99,7 +104,10 @@ def _shown_formula(formula: str) -> str:
 
 
 def contains(text: str, target: str) -> bool:
-    """Return whether *text* contains *target*, but not as a part of another number: "15 km" and "-5 km" lack "5 km"."""
+    """Return whether *text* contains *target*, but not as a part of another number.
+
+    "15 km", "-5 km" and "1/5 km" lack "5 km".
+    """
     return any(
         not (
             target[:1].isdigit()
@@ -112,10 +120,16 @@ def contains(text: str, target: str) -> bool:
 
 
 def _is_within_number(text: str, position: int) -> bool:
-    """Return whether *position* is between two digits of a number. The zeros of 05, 5.0 and 0.50 change no value.
+    """Return whether *position* is within a fraction, or between two digits of a number.
 
-    Dates and lists such as 1.2.2024 and 1,2,3 are several numbers.
+    The zeros of 05, 5.0 and 0.50 change no value. Dates and lists such as 1.2.2024 and 1,2,3 are several numbers.
     """
+    start = max(position - _IN_NUMBER, 0)
+    if any(
+        start + found.start() < position < start + found.end()
+        for found in _FRACTION_OF_DIGITS.finditer(text[start : position + _IN_NUMBER])
+    ):
+        return True
     before, after = text[max(position - _IN_NUMBER, 0) : position], text[position : position + _IN_NUMBER]
     head = before[len(before.rstrip(_NUMERALS)) :].lstrip(".,'")
     tail = after[: len(after) - len(after.lstrip(_NUMERALS))].rstrip(".,'")
