@@ -21,6 +21,7 @@ from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.hub.web.test_upload import zipped
 from tests.members import member
 from tests.runs.web.new_run.test_new_run import capital
+from tests.site.teams.world import stored_team
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -77,6 +78,23 @@ def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -
     assert button.evaluate(twice) == "true"
     page.wait_for_timeout(300)
     assert len(sent) == 1
+
+
+def test_button_of_long_work_shows_it_and_can_be_pressed_again_after_a_minute(visit: Visit) -> None:
+    page = visit("/endpoints/new/", User.objects.create_superuser("ann"))
+    page.route("**/endpoints/new/", lambda route: None)  # the server does not answer
+    page.clock.install()
+    page.get_by_label("Name", exact=True).fill("small")
+    page.get_by_label("Name", exact=True).evaluate("field => { field.form.noValidate = true; }")
+    button = page.locator("button[name=test]")
+    button.evaluate("button => button.click()")
+    page.clock.run_for(30_000)
+    expect(button).to_have_text("Saving and testing…")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    expect(page.locator("#announce")).to_have_text("Saving and testing…")
+    page.clock.run_for(30_000)
+    expect(button).to_have_text("Save and test")
+    expect(button).not_to_have_attribute("aria-disabled", "true")
 
 
 def test_filters_of_all_kinds_are_in_line(visit: Visit) -> None:
@@ -264,6 +282,8 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
     [
         ("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is"),
         ("/endpoints/new/", "Name", "mine", "Save"),
+        ("/account/webhooks/", "Address", "https://hooks.test/", "Create webhook"),
+        ("/teams/vision/", "User name", "bob", "Add to the team"),
     ],
 )
 def test_form_that_is_sent_after_the_session_ended_is_filled_again(
@@ -272,6 +292,7 @@ def test_form_that_is_sent_after_the_session_ended_is_filled_again(
     User.objects.create_superuser("ann", password="a long enough one")
     environment("capitals")
     ModelEndpoint.objects.create(name="small", model="m")
+    stored_team("vision")
     page = visit(url, User.objects.get())
     if url == "/runs/new/":
         page.get_by_text("From YAML", exact=True).click()
@@ -284,6 +305,41 @@ def test_form_that_is_sent_after_the_session_ended_is_filled_again(
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("You entered this before")).to_be_visible()
     expect(page.get_by_label(label, exact=True)).to_have_value(text)
+
+
+def test_boxes_and_choices_are_filled_again_after_the_session_ended(visit: Visit) -> None:
+    user = User.objects.create_user("ann", password="a long enough one")
+    page = visit("/account/", user)
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_label("read: environments").uncheck()
+    page.get_by_label("run: start").check()
+    page.get_by_label("Expires").select_option("365")
+    Session.objects.all().delete()
+    page.get_by_role("button", name="Create token").click()
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("a long enough one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label("Name")).to_have_value("laptop")
+    expect(page.get_by_label("read: environments")).not_to_be_checked()
+    expect(page.get_by_label("run: start")).to_be_checked()
+    expect(page.get_by_label("Expires")).to_have_value("365")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    page.goto("/account/")
+    expect(page.get_by_text("You entered this before")).to_be_hidden()
+    expect(page.get_by_label("Expires")).to_have_value("90")
+
+
+def test_form_that_has_expired_is_filled_again(visit: Visit) -> None:
+    page = visit("/account/webhooks/", member())
+    page.get_by_label("Address").fill("https://hooks.test/")
+    page.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)  # as after a sign-in in another tab
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
+    page.goto("/account/webhooks/")
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label("Address")).to_have_value("https://hooks.test/")
 
 
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
