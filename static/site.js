@@ -176,11 +176,16 @@
 
   document.addEventListener("htmx:afterSwap", (event) => {
     const part = document.getElementById(event.detail.target.id) ?? event.detail.target;
-    const announcement = part.querySelector("[data-announce]");
+    const { elt, triggeringEvent } = event.detail.requestConfig;
+    const asked = /^(change|input|submit|click)$/.test(triggeringEvent?.type); // by the user, not by a timer
+    const announcement = part.querySelector("[data-announce], .empty");
+    const rowCount = part.querySelectorAll("tbody tr").length;
     if (announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
-    const wanted = document.activeElement === document.body && event.detail.requestConfig.elt.dataset.focus;
-    if (wanted) document.getElementById(wanted)?.focus({ preventScroll: true });
-    else if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
+    else if (asked && rowCount) announce(`${rowCount} row${rowCount === 1 ? " is" : "s are"} shown.`);
+    if (document.activeElement !== document.body) return;
+    const wanted = document.getElementById(elt.dataset.focus ?? triggeringEvent?.submitter?.id);
+    if (wanted) wanted.focus({ preventScroll: true });
+    else if (elt.matches(".pager a")) {
       part.tabIndex = -1;
       part.focus({ preventScroll: true });
     }
