@@ -15,6 +15,7 @@ from hub.models import Environment, EnvironmentVersion
 from llmeval_site.models import ApiToken, Webhook
 from runs.models import ModelEndpoint, Run
 from tests.browser.conftest import Visit, execute_queue
+from tests.browser.looks.full_site import FullSite
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
@@ -574,3 +575,40 @@ def test_filter_with_ended_session_opens_the_sign_in_page(visit: Visit) -> None:
     page.get_by_label("Name").press_sequentially("other")
     page.wait_for_url("**/login/?next=/runs/**")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_filter_and_order_of_responses_are_announced(visit: Visit) -> None:
+    run = stored_run(environment("sums").latest)
+    stored_outcomes(run, "pppf")
+    page = visit(f"/runs/{run.pk}/", member())
+    page.get_by_label("Status").select_option("passed")
+    expect(page.locator("#announce")).to_have_text("3 rows are shown.")
+    page.get_by_label("Status").select_option("errored")
+    expect(page.locator("#announce")).to_have_text("No response matches. Show all.")
+
+
+def test_focus_stays_on_the_button_that_opened_a_file_of_a_draft(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/hub/upload/{site.draft.pk}/", site.user)
+    page.locator("#file-1").press("Enter")
+    page.wait_for_url("**file=cases.jsonl**")
+    expect(page.locator("#file-1")).to_be_focused()
+    page.locator("#check").press("Enter")
+    expect(page.locator("#check")).to_be_focused()
+
+
+def test_answers_and_search_are_in_view_with_400_percent_zoom(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/review/{site.pair.pk}/", site.user, width=320)
+    page.set_viewport_size({"width": 320, "height": 256})
+    assert page.locator("#responses .side").first.evaluate("side => side.getBoundingClientRect().height") > 60
+    answer = page.locator("#responses .side").first
+    answer.scroll_into_view_if_needed()
+    expect(answer).to_be_in_viewport()
+    assert page.locator("#site-search").evaluate("field => field.offsetWidth") >= 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
+    page = visit("/", member(), scheme="dark")
+    page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 29, 27)"
