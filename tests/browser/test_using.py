@@ -612,3 +612,11 @@ def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
     page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 29, 27)"
+
+
+def test_sorting_a_scrolled_list_keeps_its_headings_in_view(visit: Visit) -> None:
+    page = open_runs(visit)
+    page.evaluate("document.querySelector('#sort-run').scrollIntoView()")
+    page.locator("#sort-run").press("Enter")
+    expect(page.locator("tbody th").first).to_contain_text("nightly 00")
+    expect(page.locator("#sort-run")).to_be_in_viewport()
