@@ -76,35 +76,31 @@
 
   // A second click while the server works would start another run or create another token. Other listeners and htmx may
   // still take the event over, so what happened to it is known afterwards. No button gets disabled: a browser may keep
-  // that when the page is reloaded.
+  // that when the page is reloaded. The user may stop the request, so the form can be sent again after a while: a minute
+  // if its button has data-busy, the label of what may take long.
   const submitted = new WeakSet();
   document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (submitted.has(form)) {
+    const { target: form, submitter } = event;
+    if (submitted.has(form) || (form.dataset.confirm && !window.confirm(form.dataset.confirm))) {
       event.preventDefault();
       return;
     }
     setTimeout(() => {
       if (event.defaultPrevented || form.method !== "post") return;
       submitted.add(form);
-      event.submitter?.setAttribute("aria-disabled", "true");
-      announce("Sending…");
-      setTimeout(() => { // the user may have stopped the request
+      const busy = submitter?.dataset.busy;
+      const label = submitter?.textContent;
+      submitter?.setAttribute("aria-disabled", "true");
+      if (busy) submitter.textContent = busy;
+      announce(busy ?? "Sending…");
+      setTimeout(() => {
         submitted.delete(form);
-        event.submitter?.removeAttribute("aria-disabled");
-      }, 10_000);
+        submitter?.removeAttribute("aria-disabled");
+        if (busy) submitter.textContent = label;
+      }, busy ? 60_000 : 10_000);
     }, 0);
-    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) {
-      event.preventDefault();
-      return;
-    }
-    const button = form.querySelector("button.primary");
-    if (form.dataset.busy && button) {
-      // Only after this event: the value of a disabled button would not be submitted.
-      setTimeout(() => { button.disabled = true; button.textContent = form.dataset.busy; }, 0);
-    }
   });
-  // Reload a page restored from the back/forward cache: its submit button is still disabled.
+  // Reload a page restored from the back/forward cache: its form counts as sent, and its content may be old.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
   // Leaving a field of a filter reports a change that typing has already reported. The rows would be replaced between
@@ -127,12 +123,21 @@
   // reloads it, and the session may end. The key names the user: another one may sign in next.
 
   const keptName = (form) => `kept:${form.dataset.keep}`;
-  const keptFields = (form) => [...form.elements].filter((field) =>
-    field.matches("textarea, input:is([type=text], [type=url], [type=number])") && !field.closest("[data-in-address]"));
+  // Return what can be changed in the form: texts, boxes, and the options of each select.
+  const keptParts = (form) => [...form.elements]
+    .filter((field) => field.matches("textarea, select, input:not([type=hidden], [type=file], [type=password])"))
+    .filter((field) => field.name && !field.closest("[data-in-address]"))
+    .flatMap((field) => field.matches("select") ? [...field.options] : field)
+    .map((element) => {
+      const { name } = element.closest("select") ?? element;
+      if (element.matches("option")) return { element, key: `${name}=${element.value}`, property: "selected", initial: element.defaultSelected };
+      if (/^(checkbox|radio)$/.test(element.type)) return { element, key: `${name}=${element.value}`, property: "checked", initial: element.defaultChecked };
+      return { element, key: name, property: "value", initial: element.defaultValue };
+    });
   const keep = (form, submitted) => {
-    const fields = keptFields(form);
-    if (!fields.some((field) => field.value !== field.defaultValue)) return;
-    const values = Object.fromEntries(fields.map((field) => [field.name, field.value]));
+    const changed = keptParts(form).filter(({ element, property, initial }) => element[property] !== initial);
+    if (!changed.length) return;
+    const values = Object.fromEntries(changed.map(({ element, key, property }) => [key, element[property]]));
     sessionStorage.setItem(keptName(form), JSON.stringify({ submitted, values }));
   };
   let sent = null;
@@ -145,7 +150,8 @@
     document.querySelectorAll("form[data-keep]").forEach((form) => { if (form !== sent) keep(form, false); });
   });
   const restoreKept = () => {
-    const refused = document.querySelector(".sign-in"); // only the sign-in page shows that a submitted form was not stored
+    // The sign-in page and error pages show that a submitted form was not stored.
+    const refused = document.querySelector(".sign-in, [data-reason]");
     for (const name of Object.keys(sessionStorage).filter((name) => name.startsWith("kept:"))) {
       const kept = JSON.parse(sessionStorage.getItem(name));
       if (refused) sessionStorage.setItem(name, JSON.stringify({ ...kept, submitted: false }));
@@ -154,11 +160,11 @@
     for (const form of document.querySelectorAll("form[data-keep]")) {
       const kept = JSON.parse(sessionStorage.getItem(keptName(form)) ?? "null");
       sessionStorage.removeItem(keptName(form));
-      const changed = kept ? keptFields(form).filter((field) => (kept.values[field.name] ?? field.value) !== field.value) : [];
-      changed.forEach((field) => { field.value = kept.values[field.name]; });
+      const changed = kept ? keptParts(form).filter(({ element, key, property }) => (kept.values[key] ?? element[property]) !== element[property]) : [];
+      changed.forEach(({ element, key, property }) => { element[property] = kept.values[key]; });
       if (!changed.length) continue;
       form.querySelector("[data-kept-note]").hidden = false;
-      changed.map((field) => field.closest("details")).filter(Boolean).forEach((fold) => { fold.open = true; });
+      changed.map(({ element }) => element.closest("details")).filter(Boolean).forEach((fold) => { fold.open = true; });
     }
   };
   document.addEventListener("reset", (event) => {
@@ -170,11 +176,16 @@
 
   document.addEventListener("htmx:afterSwap", (event) => {
     const part = document.getElementById(event.detail.target.id) ?? event.detail.target;
-    const announcement = part.querySelector("[data-announce]");
+    const { elt, triggeringEvent } = event.detail.requestConfig;
+    const asked = /^(change|input|submit|click)$/.test(triggeringEvent?.type); // by the user, not by a timer
+    const announcement = part.querySelector("[data-announce], .empty");
+    const rowCount = part.querySelectorAll("tbody tr").length;
     if (announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
-    const wanted = document.activeElement === document.body && event.detail.requestConfig.elt.dataset.focus;
-    if (wanted) document.getElementById(wanted)?.focus({ preventScroll: true });
-    else if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
+    else if (asked && rowCount) announce(`${rowCount} row${rowCount === 1 ? " is" : "s are"} shown.`);
+    if (document.activeElement !== document.body) return;
+    const wanted = document.getElementById(elt.dataset.focus ?? triggeringEvent?.submitter?.id);
+    if (wanted) wanted.focus({ preventScroll: true });
+    else if (elt.matches(".pager a")) {
       part.tabIndex = -1;
       part.focus({ preventScroll: true });
     }

@@ -3,6 +3,7 @@
 import sys
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -36,10 +37,10 @@ def error_page(request: HttpRequest, status: int, title: str, text: str, *, link
 
 @login_not_required
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Respond with 400."""
-    return error_page(
-        request, 400, "Invalid request", "The server could not understand the request. Nothing was changed."
-    )
+    """Respond with 400. The message of a BadRequest is for the user; others may be of Django."""
+    message = str(exception) if isinstance(exception, BadRequest) else ""
+    message = message or "The server could not understand the request. Nothing was changed."
+    return error_page(request, 400, "Invalid request", message)
 
 
 @login_not_required

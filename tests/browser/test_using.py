@@ -15,12 +15,14 @@ from hub.models import Environment, EnvironmentVersion
 from llmeval_site.models import ApiToken, Webhook
 from runs.models import ModelEndpoint, Run
 from tests.browser.conftest import Visit, execute_queue
+from tests.browser.looks.full_site import FullSite
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.hub.web.test_upload import zipped
 from tests.members import member
 from tests.runs.web.new_run.test_new_run import capital
+from tests.site.teams.world import stored_team
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -77,6 +79,24 @@ def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -
     assert button.evaluate(twice) == "true"
     page.wait_for_timeout(300)
     assert len(sent) == 1
+
+
+def test_button_of_long_work_shows_it_and_can_be_pressed_again_after_a_minute(visit: Visit) -> None:
+    page = visit("/endpoints/new/", User.objects.create_superuser("ann"))
+    page.route("**/endpoints/new/", lambda route: None)  # the server does not answer
+    hundred_times_faster = """async (button) => {
+        const start = window.setTimeout;
+        window.setTimeout = (work, ms) => start(work, ms / 100);
+        const state = () => [button.textContent, button.ariaDisabled];
+        button.form.noValidate = true;
+        button.click();
+        await new Promise((resolve) => start(resolve, 300));
+        const busy = state();
+        await new Promise((resolve) => start(resolve, 600));
+        return [busy, state()];
+    }"""
+    states = page.locator("button[name=test]").evaluate(hundred_times_faster)
+    assert states == [["Saving and testing…", "true"], ["Save and test", None]]
 
 
 def test_filters_of_all_kinds_are_in_line(visit: Visit) -> None:
@@ -264,6 +284,8 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
     [
         ("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is"),
         ("/endpoints/new/", "Name", "mine", "Save"),
+        ("/account/webhooks/", "Address", "https://hooks.test/", "Create webhook"),
+        ("/teams/vision/", "User name", "bob", "Add to the team"),
     ],
 )
 def test_form_that_is_sent_after_the_session_ended_is_filled_again(
@@ -272,6 +294,7 @@ def test_form_that_is_sent_after_the_session_ended_is_filled_again(
     User.objects.create_superuser("ann", password="a long enough one")
     environment("capitals")
     ModelEndpoint.objects.create(name="small", model="m")
+    stored_team("vision")
     page = visit(url, User.objects.get())
     if url == "/runs/new/":
         page.get_by_text("From YAML", exact=True).click()
@@ -284,6 +307,41 @@ def test_form_that_is_sent_after_the_session_ended_is_filled_again(
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("You entered this before")).to_be_visible()
     expect(page.get_by_label(label, exact=True)).to_have_value(text)
+
+
+def test_boxes_and_choices_are_filled_again_after_the_session_ended(visit: Visit) -> None:
+    user = User.objects.create_user("ann", password="a long enough one")
+    page = visit("/account/", user)
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_label("read: environments").uncheck()
+    page.get_by_label("run: start").check()
+    page.get_by_label("Expires").select_option("365")
+    Session.objects.all().delete()
+    page.get_by_role("button", name="Create token").click()
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("a long enough one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label("Name")).to_have_value("laptop")
+    expect(page.get_by_label("read: environments")).not_to_be_checked()
+    expect(page.get_by_label("run: start")).to_be_checked()
+    expect(page.get_by_label("Expires")).to_have_value("365")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    page.goto("/account/")
+    expect(page.get_by_text("You entered this before")).to_be_hidden()
+    expect(page.get_by_label("Expires")).to_have_value("90")
+
+
+def test_form_that_has_expired_is_filled_again(visit: Visit) -> None:
+    page = visit("/account/webhooks/", member())
+    page.get_by_label("Address").fill("https://hooks.test/")
+    page.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)  # as after a sign-in in another tab
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
+    page.goto("/account/webhooks/")
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label("Address")).to_have_value("https://hooks.test/")
 
 
 def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
@@ -518,3 +576,48 @@ def test_filter_with_ended_session_opens_the_sign_in_page(visit: Visit) -> None:
     page.get_by_label("Name").press_sequentially("other")
     page.wait_for_url("**/login/?next=/runs/**")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_filter_and_order_of_responses_are_announced(visit: Visit) -> None:
+    run = stored_run(environment("sums").latest)
+    stored_outcomes(run, "pppf")
+    page = visit(f"/runs/{run.pk}/", member())
+    page.get_by_label("Status").select_option("passed")
+    expect(page.locator("#announce")).to_have_text("3 rows are shown.")
+    page.get_by_label("Status").select_option("errored")
+    expect(page.locator("#announce")).to_have_text("No response matches. Show all.")
+
+
+def test_focus_stays_on_the_button_that_opened_a_file_of_a_draft(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/hub/upload/{site.draft.pk}/", site.user)
+    page.locator("#file-1").press("Enter")
+    page.wait_for_url("**file=cases.jsonl**")
+    expect(page.locator("#file-1")).to_be_focused()
+    page.locator("#check").press("Enter")
+    expect(page.locator("#check")).to_be_focused()
+
+
+def test_answers_and_search_are_in_view_with_400_percent_zoom(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/review/{site.pair.pk}/", site.user, width=320)
+    page.set_viewport_size({"width": 320, "height": 256})
+    assert page.locator("#responses .side").first.evaluate("side => side.getBoundingClientRect().height") > 60
+    answer = page.locator("#responses .side").first
+    answer.scroll_into_view_if_needed()
+    expect(answer).to_be_in_viewport()
+    assert page.locator("#site-search").evaluate("field => field.offsetWidth") >= 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
+    page = visit("/", member(), scheme="dark")
+    page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 29, 27)"
+
+
+def test_sorting_a_scrolled_list_keeps_its_headings_in_view(visit: Visit) -> None:
+    page = open_runs(visit)
+    page.evaluate("document.querySelector('#sort-run').scrollIntoView()")
+    page.locator("#sort-run").press("Enter")
+    expect(page.locator("tbody th").first).to_contain_text("nightly 00")
+    expect(page.locator("#sort-run")).to_be_in_viewport()

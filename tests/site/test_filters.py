@@ -165,3 +165,12 @@ def test_known_filters_and_paging_are_accepted(api: APIClient, client: Client, a
     assert api.get("/api/v1/episodes/?done=True").json()["results"] == []
     client.force_login(ann)
     assert run.name in client.get("/runs/?status=completed&sort=-cost&model=&q=").content.decode()
+
+
+@pytest.mark.parametrize("query", ["sort=zzz", "sort=-zzz", "sort=--cost", "after=x", "before=-1", "after=" + "9" * 20])
+@pytest.mark.parametrize("path", ["/runs/", "/runs/RUN/"])
+def test_list_rejects_an_unknown_order_and_place(client: Client, ann: User, run: Run, path: str, query: str) -> None:
+    client.force_login(ann)
+    answer = client.get(f"{path.replace('RUN', str(run.pk))}?{query}")
+    assert answer.status_code == 400
+    assert f"<p data-reason>{query.partition('=')[0]}: this" in answer.content.decode()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from django.core.exceptions import BadRequest
 from django.db.models import F, Model, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -33,10 +34,14 @@ class Order:
 
 
 def order_of(request: HttpRequest, columns: Mapping[str, str]) -> Order:
-    """Return the order of `?sort=name` or `?sort=-name`; *columns*: name -> field. Unknown names are ignored."""
+    """Return the order of `?sort=name` or `?sort=-name`; *columns*: name -> field. Raises BadRequest."""
     given = request.GET.get("sort", "")
     name = given.removeprefix("-")
-    return Order(name, columns[name], given.startswith("-")) if name in columns else Order()
+    if not given:
+        return Order()
+    if name not in columns:
+        raise BadRequest(f"sort: this list cannot be sorted by this. Known are {', '.join(columns)}.")
+    return Order(name, columns[name], given.startswith("-"))
 
 
 def keyset_page(
@@ -50,10 +55,10 @@ def keyset_page(
 ) -> Page[Row]:
     """Return the page of *rows* for the request's `after` or `before`. The field *by* is unique and indexed.
 
-    *order* goes before *by*; rows without a value there come last.
+    *order* goes before *by*; rows without a value there come last. Raises BadRequest.
     """
     order = order or Order()
-    after, before = _value(rows, by, request.GET.get("after")), _value(rows, by, request.GET.get("before"))
+    after, before = _value(rows, by, request, "after"), _value(rows, by, request, "before")
     backwards = before is not None
     mark = before if backwards else after
     falling = descending != backwards
@@ -120,10 +125,14 @@ def render_list(request: HttpRequest, template: str, context: dict[str, object],
     return render_part(request, template, context, status=status)
 
 
-def _value(rows: QuerySet[Row], by: str, given: str | None) -> int | str | None:
-    """Return the parameter as the field's type; None if it is missing or invalid."""
-    if not given or "\x00" in given:
+def _value(rows: QuerySet[Row], by: str, request: HttpRequest, name: str) -> int | str | None:
+    """Return the parameter as the field's type; None if it is missing. Raises BadRequest."""
+    given = request.GET.get(name, "")
+    if not given:
         return None
-    if rows.model._meta.get_field(by).get_internal_type() in ("CharField", "SlugField"):
+    is_text = rows.model._meta.get_field(by).get_internal_type() in ("CharField", "SlugField")
+    if is_text and "\x00" not in given:
         return given
-    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
+    if not is_text and given.isascii() and given.isdecimal() and len(given) < 16:
+        return int(given)
+    raise BadRequest(f"{name}: this is no place in this list. Follow the links to its pages, or leave {name} out.")

@@ -172,13 +172,7 @@ def test_column_headings_sort_the_catalogue_and_keep_filters(client: Client, use
         page = client.get(f"/hub/?{query}").content.decode()
         return "".join(sorted("abc", key=lambda slug: page.index(f'href="/hub/{slug}/"')))
 
-    assert [order(f"sort={sort}") for sort in ("", "environment", "-cases", "cases", "nonsense")] == [
-        "abc",
-        "cba",
-        "bca",
-        "acb",
-        "abc",
-    ]
+    assert [order(f"sort={sort}") for sort in ("", "environment", "-cases", "cases")] == ["abc", "cba", "bca", "acb"]
     Environment.objects.filter(slug="c").update(featured=True)
     assert [order(""), order("sort=environment")] == ["cab", "cba"]
     page = client.get("/hub/?category=reasoning&sort=-cases&after=b").content.decode()
