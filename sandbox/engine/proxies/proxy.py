@@ -10,7 +10,7 @@ The special methods of a proxy are in `special_methods`, which also creates prox
 """
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -115,10 +115,13 @@ def plain_value(proxy: "Proxy") -> object:
     return value
 
 
-def class_of(value: object) -> object:
-    """Return `type(value)`; for an object of the code, the proxy for its class if the tests name that class."""
+def class_of(value: object, read: Callable[[object], object]) -> object:
+    """Return `read(value)`; for an object of the code, the proxy for its class if the tests name that class.
+
+    read  `type`, or the attribute `__class__`, which differs from it for mocks
+    """
     if not isinstance(value, Proxy):
-        return type(value)
+        return read(value)
     state = state_of(value)
     named = state.peer.named_classes.get(state.class_name) if state.kind in ("object", "function") else None
     if named is not None:

@@ -4,6 +4,8 @@ import ast
 import copy
 import operator
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from types import CodeType
 from typing import NamedTuple, TypedDict
 
@@ -12,6 +14,7 @@ from .negative_control import EQUALITIES, Control, ControlInstrument, is_method_
 _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
 _CLASS = "__llm_eval_class__"
+_TYPE = "__llm_eval_type__"
 LISTED = "__llm_eval_listed__"
 """Name of `without_tuples` in tests of values, which are JSON and have no tuples."""
 
@@ -33,6 +36,10 @@ class BadTests(Exception):
     """The tests cannot be run with any code."""
 
 
+ClassOf = Callable[[object, Callable[[object], object]], object]
+"""Returns the class of a value. The second argument reads it from a value that is no object of the code."""
+
+
 class FailedAssert(NamedTuple):
     """The assert that failed last: its number in `Recorder.asserts`, the operator of its comparison, the operands."""
 
@@ -44,7 +51,7 @@ class FailedAssert(NamedTuple):
 class Recorder:
     """Counts asserts. With `control` the tests run as a negative control, see `negative_control`."""
 
-    def __init__(self, control: bool = False, class_of: Callable[[object], object] | None = None) -> None:
+    def __init__(self, control: bool = False, class_of: ClassOf | None = None) -> None:
         """`class_of`: replaces `type(x)` and `x.__class__` in the tests."""
         self.control = Control(_OPERATORS) if control else None
         self._class_of = class_of
@@ -105,7 +112,7 @@ class Recorder:
         if self.control is not None:
             own = self.control.hooks()
         if self._class_of is not None:
-            own[_CLASS] = self._class_of
+            own |= {_CLASS: partial(_class_attribute, self._class_of), _TYPE: partial(_call_type, self._class_of)}
         return {LISTED: without_tuples, **own}
 
     @property
@@ -168,18 +175,27 @@ class _ClassInstrument(ast.NodeTransformer):
         self.generic_visit(node)
         match node:
             case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(value, ast.Starred):
-                return _class_hook(node, value)
+                return _class_hook(node, _TYPE, node.func, value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
         is_read = node.attr == "__class__" and isinstance(node.ctx, ast.Load)
-        return _class_hook(node, node.value) if is_read else node
+        return _class_hook(node, _CLASS, node.value) if is_read else node
 
 
-def _class_hook(node: ast.expr, value: ast.expr) -> ast.Call:
+def _class_hook(node: ast.expr, hook: str, *args: ast.expr) -> ast.Call:
     place = _place(node)
-    return ast.Call(ast.Name(_CLASS, ast.Load(), **place), [value], [], **place)
+    return ast.Call(ast.Name(hook, ast.Load(), **place), list(args), [], **place)
+
+
+def _class_attribute(class_of: ClassOf, value: object) -> object:
+    return class_of(value, attrgetter("__class__"))
+
+
+def _call_type(class_of: ClassOf, function: Callable[[object], object], value: object) -> object:
+    """Call what the tests name `type`. It may be a parameter of theirs."""
+    return class_of(value, function) if function is type else function(value)
 
 
 class _Place(TypedDict):

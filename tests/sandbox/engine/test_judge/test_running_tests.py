@@ -416,3 +416,26 @@ class T(unittest.TestCase):
     z = 1
 """
     passes(pool, SHAPES.format("Square"), tests, None)
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "asserts",
+    [
+        "assert convert(str, candidate(1)) == '1'",
+        "assert Mock(spec=Spec).__class__ is Spec and type(Mock(spec=Spec)) is not Spec and candidate(1) == 1",
+        "assert Spec().__class__ is int and type(Spec()) is Spec and candidate(1) == 1",
+    ],
+)
+def test_type_and_class_of_values_of_the_tests(pool: Pool, asserts: str, trust: str) -> None:
+    tests = f"""
+from unittest.mock import Mock
+class Spec:
+    @property
+    def __class__(self): return int
+def convert(type, value):
+    return type(value)
+def check(candidate):
+    {asserts}
+"""
+    passes(pool, "def f(x): return x", tests, trust=trust)
