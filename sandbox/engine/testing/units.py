@@ -223,10 +223,11 @@ def check_decorators(tests: ast.Module, names_of_code: Collection[str]) -> None:
                 decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
             if not isinstance(decorator, ast.Name) or decorator.id not in names_of_code:
                 continue
-            is_test = isinstance(statement, ast.ClassDef) or statement.name.startswith("test")
+            name = statement.name
+            is_test = isinstance(statement, ast.ClassDef) or name.startswith("test") or name == "check"
             if is_test and any(map(_is_assertion, ast.walk(statement))):
                 raise BadTests(
-                    f"{decorator.id} of the code decorates {statement.name}, and could ignore that it fails. Decorate "
+                    f"{decorator.id} of the code decorates {name}, and could ignore that it fails. Decorate "
                     "a function inside of the test instead."
                 )
 

@@ -33,6 +33,7 @@ FUNCTION = "def test_sum():\n    assert add(0, 0) == 0\n    assert add(1, 2) == 
         f"import pytest, solution\n@pytest.mark.slow\n@solution.timed\n{FUNCTION}",
         f"import unittest\n{CASE}    @timed\n{METHOD}",
         f"import unittest\n@timed\n{CASE}{METHOD}",
+        "@timed\ndef check(candidate):\n    assert candidate(0, 0) == 0\n    assert candidate(1, 2) == 3\ncheck(add)",
     ],
 )
 def test_code_cannot_decorate_tests(pool: Pool, tests: str, code: str, trust: str) -> None:
