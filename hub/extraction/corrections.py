@@ -75,7 +75,7 @@ _REFUSAL = re.compile(
     r"\W*(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.!]?\s(?:but )?|unfortunately,?\s"
     r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
     r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
-    r"(?:(?:help|assist)\b|(?:answer|comply|continue)\s?[.,;:]"
+    r"(?:(?:help|assist)\b(?! (?:but|it|\w+ing)\b)|(?:answer|comply|continue)\s?[.,;:]"
     r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss) (?:that|this|it|such|your|the (?:question|problem"
     r"|request))\b)",
     re.IGNORECASE,
@@ -83,8 +83,9 @@ _REFUSAL = re.compile(
 # What may introduce an answer after a refusal.
 _ANSWERED_AFTER_ALL = re.compile(
     r"=|\b(?:but|so|however|therefore|thus|hence|still|anyway|answer|guess|estimate|approximately|roughly|about|total"
-    r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]{0,200}\d",
-    re.IGNORECASE,
+    r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]{0,200}\d"
+    r"|(?::|→|->|⇒)[\s$€£*-]{0,6}\d|^\W{0,6}\d[\d.,/]*\W{0,6}$",  # also on a line of its own
+    re.IGNORECASE | re.MULTILINE,
 )
 # The beginning of a sentence that offers an alternative to the value before it.
 ALTERNATIVELY = re.compile(

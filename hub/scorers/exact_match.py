@@ -30,9 +30,10 @@ _CLOSING_REMARK = re.compile(
     re.IGNORECASE,
 )
 
-# The bullet or quotation mark of an answer of one line: "- Paris", "> Paris". Before a single letter or a number, a
-# dash is a sign and > a comparison; a word before a bracket is a function.
-_LINE_MARK = re.compile(r"(?:[-+>][ \t]+(?=[^\W\d_]{3}[^(\n]*$)|•[ \t]*(?=[^\n]+$))")
+# The bullet or quotation mark of an answer of one line: "- Paris", "> Paris". Before a single letter, a number or a
+# word of mathematics, a dash is a sign and > a comparison; a word before a bracket is a function.
+_MATHEMATICS = r"(?i:infinity|sqrt|log|exp|sin|cos|tan|alpha|beta|gamma|theta|lambda|omega)\b"
+_LINE_MARK = re.compile(rf"(?:[-+>][ \t]+(?!{_MATHEMATICS})(?=[^\W\d_]{{3}}[^(\n]*$)|•[ \t]*(?=[^\n]+$))")
 
 
 class ExactMatchOptions(ScorerOptions):

@@ -204,7 +204,7 @@ class ChoiceReader:
 
     def _calls_right_too(self, text: str, label: str) -> bool:
         """Return whether *text* calls another label right as well: "A. C is also correct."."""
-        return any(
+        return label not in self.options.combining and any(
             match["too"] != label for pattern in self._chosen_too for match in re.finditer(pattern, text[:_LONGEST_END])
         )
 

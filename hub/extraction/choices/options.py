@@ -10,6 +10,11 @@ from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
 
 SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
+# An option about several others: "All of the above", "Both A and C", "A, B and D".
+_COMBINES = re.compile(
+    r"\s*(?:all|both)\b[^.]{0,40}\b(?:above|these|them|options|answers|choices|statements)\b|\s*(?:all|both)\W*\Z",
+    re.IGNORECASE,
+)
 _SHORTEST_OPTION = 2  # minimal length of an option that is searched for in text: "a" occurs everywhere
 
 
@@ -27,6 +32,13 @@ class OptionReader:
             for label, option in self._options
             if len(option) >= _SHORTEST_OPTION and sum(other.startswith(option) for _, other in self._options) == 1
         ]
+
+    @functools.cached_property
+    def combining(self) -> set[str]:
+        """The labels of the options about several others: "All of the above", "Both A and C"."""
+        any_ = "|".join(re.escape(label) for label, _ in self._options)
+        labels = re.compile(rf"(?i:\s*both\s)?\W*(?:{any_})(?:\W+(?i:and\W+)?(?:{any_}))+(?!\w)")
+        return {label for label, option in self._options if _COMBINES.match(option) or labels.match(option)}
 
     @functools.cached_property
     def are_comments(self) -> bool:

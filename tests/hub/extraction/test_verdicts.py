@@ -133,6 +133,11 @@ CITIES = ["Paris", "London", "Rome", "Berlin"]
         ("42\nTokens used: 250", 42),
         ("I can't help with your homework, but 6 * 7 = 42.", 42),
         ("I can't answer that exactly. It is about 42.", 42),
+        ("I can't do this in my head.\n\n42", 42),
+        ("I won't answer, the question is flawed. Anyway:\n**42**", 42),
+        ("I can't solve this analytically. Numerically: 42", 42),
+        ("I can't answer that without a calculator. Result → 42", 42),
+        ("I cannot help noticing that 6 times 7 is 42", 42),
         ("Sorry, I can't provide the drawing. The total is 42.", 42),
         ("5!=120", 120),
         ("x ≠ 41, so x = 42", 42),
@@ -798,12 +803,27 @@ def test_option_that_seems_most_likely_is_chosen() -> None:
         ("Answer: A\nC is also correct.", None),
         ("The answer is A. C is also wrong.", "A"),
         ("You might think the answer is A, but it is C.", "C"),
+        ("The answer is D. A is right, and B is also right.", None),
         ("Many people would say the answer is A. It is C.", "C"),
         ("The only possible answer is A.", "A"),
     ],
 )
 def test_alternatives_and_best_options_decide_the_label(text: str, label: str | None) -> None:
     assert choice(text, FOUR, CITIES) == label
+
+
+@pytest.mark.parametrize("option", ["All of the above", "all of these", "Both A and B", "A and B", "All", "A, B & C"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is D. A is true, B is also true, and C is true as well.",
+        "The correct answer is D.\n\nA is correct. B is also correct.",
+        "Answer: D\n\nA is right, and B is also right.",
+    ],
+)
+def test_options_that_an_option_combines_may_be_called_right_too(text: str, option: str) -> None:
+    assert choice(text, FOUR, [*CITIES[:3], option]) == "D"
+    assert choice(text, FOUR, [*CITIES[:3], "All cats"]) is None
 
 
 @pytest.mark.parametrize(

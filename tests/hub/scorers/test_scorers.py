@@ -155,6 +155,8 @@ async def test_exact_match_passes_equal_answers(text: str, options: dict[str, An
         ("- 5", {"target": "5"}),
         ("> 5", {"target": "5"}),
         ("- sin(x)", {"target": "sin(x)"}),
+        ("- infinity", {"target": "infinity"}),
+        ("- sqrt 2", {"target": "sqrt 2"}),
         ("-Lund", {"target": "Lund"}),
         ("", {"target": "?", "ignore_punctuation": True}),
     ],
