@@ -1,5 +1,6 @@
 """Error pages. Each states what happened, whether anything was changed, and what to do. Below /api/ errors are JSON."""
 
+import sqlite3
 import sys
 
 from django.contrib.auth.decorators import login_not_required
@@ -14,6 +15,7 @@ from hub.common.rest.error_bodies import error_body, error_content_type
 
 _FAILED = "An error occurred on the server."
 _RETRY_AFTER_S = 5
+_INVALID_STATEMENT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)  # such as an unknown column, or too many variables
 
 
 def is_rest(request: HttpRequest) -> bool:
@@ -78,13 +80,20 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     )
 
 
+def _is_database_unavailable(error: BaseException | None) -> bool:
+    """Return whether the request may succeed later. SQLite raises OperationalError for invalid statements as well."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    return getattr(error.__cause__, "sqlite_errorcode", None) not in _INVALID_STATEMENT
+
+
 @login_not_required
 def server_error(request: HttpRequest) -> HttpResponse:
     """Respond with 500, or with 503 if the database is why: clients send the request again after a restart of it.
 
     The template gets no request, because the base template might be what failed.
     """
-    unavailable = isinstance(sys.exception(), OperationalError | InterfaceError)  # Django calls this in `except`
+    unavailable = _is_database_unavailable(sys.exception())  # Django calls this in `except`
     status = 503 if unavailable else 500
     if is_rest(request):
         problem = "The database is not available. Send the request again." if unavailable else _FAILED

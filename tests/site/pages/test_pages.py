@@ -1,6 +1,7 @@
 """Pages of the site: dashboard, search, account and tokens, errors, navigation, security headers."""
 
 import re
+import sqlite3
 
 import pytest
 from django.contrib.auth.models import User
@@ -207,6 +208,20 @@ def test_database_that_is_not_available_gets_503(
     assert "secret" not in content
     if path.startswith("/api/"):
         assert answer.json()["code"] == "unavailable"
+
+
+@pytest.mark.parametrize("path", ["/runs/", "/api/v1/runs/"])
+def test_invalid_statement_gets_500(user: User, client: Client, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        cause = sqlite3.OperationalError("no such column: nmae")
+        cause.sqlite_errorcode = sqlite3.SQLITE_ERROR
+        raise OperationalError(str(cause)) from cause
+
+    client.raise_request_exception = False
+    monkeypatch.setattr("runs.web.queries.filter_runs", fail)
+    answer = client.get(path)
+    assert answer.status_code == 500 and "Retry-After" not in answer
+    assert "not available" not in answer.content.decode()
 
 
 def test_pages_forbid_inline_scripts_and_other_hosts(client: Client, user: User) -> None:
