@@ -168,12 +168,13 @@ class Episode:
         turn = await self.environment.harness.step(context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
-        observation, info = self._apply_turn(turn), storable(turn.info)
+        observation = self._apply_turn(turn)
+        info = storable({**turn.info, "limit": turn.limit} if turn.limit else turn.info)
         if turn.reward is not None:
             earlier = self.state.get("rewards", [])
             self.state["rewards"] = [*earlier, *[None] * (self.turns - 1 - len(earlier)), turn.reward]
         if turn.done:
-            stop = "turns" if turn.truncated else "done"
+            stop = (turn.limit or "max_turns").removeprefix("max_") if turn.truncated else "done"
         elif self.max_turns is not None and self.turns >= self.max_turns:
             stop = "turns"
         else:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict
 
@@ -77,15 +77,20 @@ class EpisodeContext(Generic[OptionsT_co]):
     packages: Sequence[str] = ()
 
 
+Limit = Literal["max_turns", "max_calls", "tool_seconds", "episode_s", "transcript", "invalid_requests"]
+"""What can end an episode: an option of the harness, or a limit of all programs as agents."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """Result of `reset` or `step`: the new JSON state and only the *new* messages.
 
     `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
-    that a limit of the harness ended. With `new_conversation` the messages do not continue those before;
-    the model reads only them. `parameters` are what the request for the next message asks for besides
-    tools, such as `temperature`, as chat completions name it; the run's config has precedence. `info` is
-    shown with the transcript and never affects a score.
+    that a limit of the harness ended; `limit` is its name, which is added to `info`. With
+    `new_conversation` the messages do not continue those before; the model reads only them.
+    `parameters` are what the request for the next message asks for besides tools, such as `temperature`,
+    as chat completions name it; the run's config has precedence. `info` is shown with the transcript and
+    never affects a score.
     """
 
     state: JSON = None
@@ -94,6 +99,7 @@ class Turn:
     done: bool = False
     reward: float | None = None
     truncated: bool = False
+    limit: Limit | None = None
     new_conversation: bool = False
     parameters: Mapping[str, JSON] = field(default_factory=dict)
     info: dict[str, JSON] = field(default_factory=dict)

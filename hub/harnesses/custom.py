@@ -96,7 +96,8 @@ class CustomHarness(Harness[CustomHarnessOptions]):
             done=answer.done or limited,
             reward=answer.reward,
             truncated=answer.truncated or limited,
-            info={**answer.info, "limit": "max_turns"} if limited else answer.info,
+            limit="max_turns" if limited else None,
+            info=answer.info,
         )
 
     def static_tools(self, context: EpisodeContext[CustomHarnessOptions]) -> list[Tool] | None:

@@ -47,7 +47,7 @@ class MultiTurn(Harness[MultiTurnOptions]):
         if user_is_done(options.user, dialogue):
             return Turn(state={**before, "turns": turns}, done=True)
         if turns >= options.max_turns:
-            return Turn(state={**before, "turns": turns}, done=True, truncated=True, info={"limit": "max_turns"})
+            return Turn(state={**before, "turns": turns}, done=True, truncated=True, limit="max_turns")
         said = await user_turn(context, options.user, dialogue, message)
         return Turn(
             state={"turns": turns, "dialogue": said.dialogue},

@@ -79,7 +79,7 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         if time.time() >= cast(WorkspaceState, before["world"])["ends_at"]:
             after = cast(JSON, {**before, "turns": before["turns"] + 1})
             refused = refuse_calls(message, context.options.protocol, "episode_s")
-            return Turn(state=after, messages=refused, done=True, truncated=True, info={"limit": "episode_s"})
+            return Turn(state=after, messages=refused, done=True, truncated=True, limit="episode_s")
         try:
             turn = await super().step(context, state, message)
         except WorkspaceLost:

@@ -273,10 +273,10 @@ class DriverWorkspaces(WorkspaceEngine):
                 _call(connection, "write", ({"path": folder.path} for folder in folders))
                 files = ((item.path, item.content, item.mode) for item in artifacts.entries if item.content is not None)
                 _call(connection, "write", (entry for file in files for entry in _entries_of_file(*file)))
-                # Inner folders first, because an outer one may become read-only. Root without privileges starts in the
-                # work folder, so it must be able to enter that.
+                # Inner folders first, because an outer one may become read-only. Root without privileges, and the
+                # programs of the agent that it starts, begin in the work folder, so all must be able to enter that.
                 modes = (
-                    _Entry(path=folder.path, mode=folder.mode | (0o055 if folder.path == spec.workdir else 0))
+                    _Entry(path=folder.path, mode=folder.mode | (0o555 if folder.path == spec.workdir else 0))
                     for folder in reversed(folders)
                 )
                 _call(connection, "change_modes", modes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from hub.common.digests import digest
-from hub.harnesses.base import EpisodeContext, HarnessError, Turn
+from hub.harnesses.base import EpisodeContext, HarnessError, Limit, Turn
 from hub.harnesses.boxes.options import WorkspaceOptions
 from hub.harnesses.boxes.state import WorkspaceState, handle_of, take_refusals
 from hub.harnesses.boxes.tools import describe_result
@@ -45,17 +45,18 @@ async def begin_program(
     except WorkspaceError as error:
         raise HarnessError(f"The program could not be started: {error}.", temporary=True) from None
     if turn.done:
-        raise HarnessError(_without_request(path, turn.info), temporary="limit" in turn.info)
+        raise HarnessError(_without_request(path, turn), temporary=turn.truncated)
     return turn
 
 
-def _without_request(path: str, info: Mapping[str, JSON]) -> str:
-    """Return the message about a program that has made no valid request, from the *info* of its end."""
+def _without_request(path: str, turn: Turn) -> str:
+    """Return the message about a program that has made no valid request before *turn*, its end."""
+    info = turn.info
     refused = "".join(
         f"\n[connection refused: {reason}]" for reason in cast(list[str], info.get("connections_refused", []))
     )
-    if "limit" in info:
-        return f"{path} made no valid request to the model before the limit {info['limit']} was reached.{refused}"
+    if turn.limit:
+        return f"{path} made no valid request to the model before the limit {turn.limit} was reached.{refused}"
     code, output = info["exit_code"], str(info["output"]).strip() or "It wrote no output."
     ended = "ended" if code is None else f"ended with exit code {code}"
     return f"{path} {ended} before its first valid request to the model: {output}{refused}"
@@ -70,7 +71,7 @@ async def continue_program(context: EpisodeContext[WorkspaceOptions], state: Too
         result = await in_thread(engine.execute, handle, script, context.options.call_seconds)
         return Turn(state=current, done=True, info={"reference_answer": describe_result(result)[-2000:]})
     if current["turns"] >= context.options.max_turns:
-        return Turn(state=current, done=True, truncated=True, info={"limit": "max_turns"})
+        return Turn(state=current, done=True, truncated=True, limit="max_turns")
     try:
         program = await in_thread(send_reply, engine, handle, _program_of(state), message, context.reply)
         return await _program_turn(context, current, program)
@@ -82,7 +83,7 @@ async def continue_program(context: EpisodeContext[WorkspaceOptions], state: Too
 
 async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, program: ProgramState) -> Turn:
     started, spent = time.monotonic(), state["tool_ms"]
-    ends = {
+    ends: dict[Limit, float] = {
         "tool_seconds": time.time() + context.options.tool_seconds - spent / 1000,
         "episode_s": cast(WorkspaceState, state["world"])["ends_at"],
     }
@@ -95,7 +96,9 @@ async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLo
     after: dict[str, JSON] = {**state, "world": cast(JSON, world), "tool_ms": spent + round(took)}
     info: dict[str, JSON] = {"connections_refused": cast(JSON, refused)} if refused else {}
     if isinstance(found, Ended):
-        return Turn(state=after, done=True, truncated=bool(found.limit), info={**info, **found.info()})
+        return Turn(
+            state=after, done=True, truncated=bool(found.limit), limit=found.limit, info={**info, **found.info()}
+        )
     if found.new:
         info["new_conversation"] = True
     after["program"] = found.state

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict, cast
 
+from hub.harnesses.base import Limit
 from hub.harnesses.endpoint.chat import ChatCompletions
 from hub.harnesses.endpoint.responses import Responses
 from hub.harnesses.endpoint.shapes import Answer, Body, EndpointApi, InvalidRequest, error_answer, shown_message
@@ -68,13 +69,13 @@ class ProgramRequest:
 class Ended:
     """The end of a program. `limit` if it was a limit, and otherwise the exit code and the end of its output."""
 
-    limit: str = ""
+    limit: Limit | None = None
     exit_code: int | None = None
     output: str = ""
 
     def info(self) -> dict[str, JSON]:
         if self.limit:
-            return {"limit": self.limit}
+            return {}
         return {"exit_code": self.exit_code, "output": self.output[-4000:]}
 
 
@@ -113,7 +114,7 @@ def start_program(
 
 
 def next_request(
-    engine: WorkspaceEngine, handle: Handle, state: ProgramState, deadline: float, limit: str
+    engine: WorkspaceEngine, handle: Handle, state: ProgramState, deadline: float, limit: Limit
 ) -> ProgramRequest | Ended:
     """Wait for the program's next valid request or its end, until *deadline*, at which *limit* ends the episode.
 

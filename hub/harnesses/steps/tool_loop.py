@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypedDict, TypeVar, cast
 
 from pydantic import Field
 
-from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
+from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Limit, Turn
 from hub.harnesses.steps.tool_calls import (
     CallResult,
     ParsedCall,
@@ -103,12 +103,10 @@ class ToolLoop(Harness[LoopOptionsT]):
             turn = await self._execute_calls(context, current, calls)
         else:
             return await self._continue_dialogue(context, current, message)
-        limit = turn.info.get("limit") or ("max_turns" if current["turns"] >= options.max_turns else None)
+        limit: Limit | None = turn.limit or ("max_turns" if current["turns"] >= options.max_turns else None)
         if limit is None:
             return turn
-        return Turn(
-            state=turn.state, messages=turn.messages, done=True, truncated=True, info={**turn.info, "limit": limit}
-        )
+        return replace(turn, done=True, truncated=True, limit=limit)
 
     async def _execute_calls(
         self, context: EpisodeContext[LoopOptionsT], state: ToolLoopState, calls: Sequence[ParsedCall]
@@ -118,7 +116,8 @@ class ToolLoop(Harness[LoopOptionsT]):
         Each changes the state that the one before it left. Calls beyond a limit are not made.
         """
         options = context.options
-        results, limit = [], None
+        results: list[CallResult] = []
+        limit: Limit | None = None
         for call in calls:
             if limit is None and state["calls"] >= options.max_calls:
                 limit = "max_calls"
@@ -135,8 +134,7 @@ class ToolLoop(Harness[LoopOptionsT]):
                 "tool_ms": state["tool_ms"] + round(outcome.wall_ms),
             }
             results.append(CallResult(call, outcome.content))
-        info: dict[str, JSON] = {"limit": limit} if limit else {}
-        return Turn(state=state, messages=result_messages(results, options.protocol), info=info)
+        return Turn(state=state, messages=result_messages(results, options.protocol), limit=limit)
 
     async def _continue_dialogue(
         self, context: EpisodeContext[LoopOptionsT], state: ToolLoopState, message: Message
@@ -147,7 +145,7 @@ class ToolLoop(Harness[LoopOptionsT]):
         if user_is_done(user, state["dialogue"]):
             return Turn(state=state, done=True)
         if state["turns"] >= options.max_turns:
-            return Turn(state=state, done=True, truncated=True, info={"limit": "max_turns"})
+            return Turn(state=state, done=True, truncated=True, limit="max_turns")
         said = await user_turn(context, user, state["dialogue"], message)
         state = {**state, "dialogue": said.dialogue}
         return Turn(state=state, messages=[said.message] if said.message else [], done=said.over)
@@ -171,11 +169,11 @@ def _calls(message: Message, protocol: Protocol) -> tuple[list[ParsedCall], str]
     return text_calls(text_of(message))
 
 
-def _not_called(call: ParsedCall, limit: str) -> CallResult:
+def _not_called(call: ParsedCall, limit: Limit) -> CallResult:
     return CallResult(call, f"not called: the episode's limit {limit} is reached")
 
 
-def refuse_calls(message: Message, protocol: Protocol, limit: str) -> list[Message]:
+def refuse_calls(message: Message, protocol: Protocol, limit: Limit) -> list[Message]:
     """Return the results of the calls in *message*, none of which is made because *limit* is reached."""
     return result_messages([_not_called(call, limit) for call in _calls(message, protocol)[0]], protocol)
 

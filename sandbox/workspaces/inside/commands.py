@@ -231,8 +231,10 @@ def serve_orders(orders: socket.socket, root: bool) -> None:
 def spawn(order: Request, writing: int) -> int:
     try:
         os.chdir(CONFIG["workdir"])
-    except OSError:
+    except OSError as error:  # the agent can change its mode
         os.chdir("/")
+        note = "[%s cannot be entered: %s. This command runs in /.]\n" % (CONFIG["workdir"], error.strerror)
+        os.write(writing, note.encode())
     shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     environment = dict(os.environ, HOME="/tmp", USER="agent", SHELL=shell, TERM="dumb", LANG="C.UTF-8")  # noqa: S108
     if CONFIG["packages"]:

@@ -37,8 +37,38 @@ def open_regular(path: str, flags: int) -> int:
     return descriptor
 
 
+def open_own(path: str, mode: int) -> int:
+    """Open a file of this user, whose processes have ended or are stopped, also if its *mode* forbids reading."""
+    if not mode & 0o400:
+        os.chmod(path, mode | 0o400)
+    try:
+        return open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+    finally:
+        if not mode & 0o400:
+            os.chmod(path, mode)
+
+
+class Folders:
+    """Folders that their owner may not enter or list, and now may until `lock` is called."""
+
+    def __init__(self) -> None:
+        self.unlocked: list = []  # with their modes
+
+    def unlock(self, path: str, mode: int) -> None:
+        if mode & 0o500 != 0o500:
+            os.chmod(path, mode | 0o500)
+            self.unlocked.append((path, mode))
+
+    def lock(self) -> None:
+        for path, mode in reversed(self.unlocked):
+            os.chmod(path, mode)
+
+
 class Export:
-    """Sends files below the declared paths. Links are never followed, and only regular files and folders are sent."""
+    """Sends files below the declared paths. Links are never followed, and only regular files and folders are sent.
+
+    What the agent's user may not read is sent too: otherwise files that were made unreadable would count as removed.
+    """
 
     def __init__(self, request: dict, send: Callable[[dict], None]) -> None:
         self.id = request["id"]
@@ -46,17 +76,24 @@ class Export:
         self.bytes_left = request["max_bytes"]
         self.entries_left = request["max_entries"]
         self.write = send
+        self.folders = Folders()
 
     def run(self) -> dict:
-        for path in self.paths:
-            if not os.path.lexists(path):
-                self.send("missing", path)
-                continue
-            waiting = [path]
-            while waiting:
-                path = waiting.pop()
-                waiting += [os.path.join(path, name) for name in reversed(self.visit(path))]
+        try:
+            for path in self.paths:
+                self.send_below(path)
+        finally:
+            self.folders.lock()
         return {}
+
+    def send_below(self, path: str) -> None:
+        if not os.path.lexists(path):
+            self.send("missing", path)
+            return
+        waiting = [path]
+        while waiting:
+            path = waiting.pop()
+            waiting += [os.path.join(path, name) for name in reversed(self.visit(path))]
 
     def visit(self, path: str) -> list:
         """Send one entry; return the names in it if it is a folder."""
@@ -70,25 +107,25 @@ class Export:
             self.send("refused", ascii(path)[1:-1])
             return []
         if stat.S_ISREG(kind):
-            self.copy(path)
+            self.copy(path, stat.S_IMODE(kind))
         elif not stat.S_ISDIR(kind):
             self.send("refused", path)
         else:
             self.send("folder", path, mode=stat.S_IMODE(kind))
             try:
+                self.folders.unlock(path, stat.S_IMODE(kind))
                 return sorted(os.listdir(path))
             except OSError:
                 self.send("refused", path)
         return []
 
-    def copy(self, path: str) -> None:
+    def copy(self, path: str, mode: int) -> None:
         try:
-            descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = open_own(path, mode)
         except (OSError, RequestRefused):
             self.send("refused", path)
             return
         with os.fdopen(descriptor, "rb") as file:
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
             self.send("file", path, mode=mode)
             while True:
                 data = file.read(CHUNK)
@@ -173,7 +210,7 @@ class Packer(Archive):
         super().__init__(folders, max_bytes, max_entries)
         self.left_out: list = []
         self.links: dict = {}  # device and inode -> name of the first member
-        self.unlocked: list = []  # folders that their owner may not enter, with their mode
+        self.unlocked = Folders()
 
     def pack(self, emit: Callable[[bytes], None]) -> dict:
         import tarfile
@@ -185,8 +222,7 @@ class Packer(Archive):
                     if os.path.isdir(folder) and not os.path.islink(folder):
                         self.add_below(archive, folder, str(number))
         finally:
-            for path, mode in reversed(self.unlocked):
-                os.chmod(path, mode)
+            self.unlocked.lock()
         output.close()
         return {"bytes": self.bytes, "entries": self.entries, "left_out": self.left_out[:NAMED]}
 
@@ -210,9 +246,8 @@ class Packer(Archive):
         if stat.S_ISDIR(facts.st_mode):
             member.type = DIRTYPE
             archive.addfile(member)
-            if facts.st_uid == os.getuid() and member.mode & 0o500 != 0o500:
-                self.unlocked.append((path, member.mode))
-                os.chmod(path, member.mode | 0o500)
+            if facts.st_uid == os.getuid():
+                self.unlocked.unlock(path, member.mode)
             return sorted(os.listdir(path))
         if stat.S_ISLNK(facts.st_mode):
             member.type, member.linkname = SYMTYPE, os.readlink(path)
@@ -233,15 +268,7 @@ class Packer(Archive):
             archive.addfile(member)
             return
         self.count_bytes(facts.st_size, ascii(path))
-        mode = stat.S_IMODE(facts.st_mode)
-        if not mode & 0o400:
-            os.chmod(path, mode | 0o400)  # the agent's processes are stopped, so nothing sees it
-        try:
-            opened = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
-        finally:
-            if not mode & 0o400:
-                os.chmod(path, mode)
-        with os.fdopen(opened, "rb") as file:
+        with os.fdopen(open_own(path, member.mode), "rb") as file:
             member.size = facts.st_size
             archive.addfile(member, file)
 

@@ -132,6 +132,7 @@ async def test_max_calls_ends_the_episode_without_further_calls():
     step = await playing.step(calls(*[("add", {"n": 1})] * 3))
     assert contents(step.observation.messages)[2] == "not called: the episode's limit max_calls is reached"
     assert (step.done, step.truncated, step.info["limit"], world(playing)["count"]) == (True, True, "max_calls", 2)
+    assert playing.state["stop"] == "calls"
 
 
 async def test_tool_seconds_limits_all_calls_of_an_episode():
@@ -139,6 +140,7 @@ async def test_tool_seconds_limits_all_calls_of_an_episode():
     await playing.reset()
     step = await playing.step(calls(("broken", {"how": "hang"}), ("add", {"n": 1})))
     assert (step.truncated, step.info["limit"], world(playing)["count"]) == (True, "tool_seconds", 0)
+    assert playing.state["stop"] == "tool_seconds"
 
 
 async def test_calls_of_the_last_turn_are_made_and_the_episode_is_truncated():

@@ -145,6 +145,7 @@ async def test_episode_ends_when_its_time_is_over_and_is_scored(image: str) -> N
     playing.state["harness"]["world"]["ends_at"] = 0
     step = await playing.step(calls(("bash", {"command": "echo 0 > answer"})))
     assert (step.truncated, step.info, step.reward) == (True, {"limit": "episode_s"}, 1.0)
+    assert playing.state["stop"] == "episode_s"
     assert contents(step.observation.messages) == ["not called: the episode's limit episode_s is reached"]
 
 

@@ -217,6 +217,33 @@ def test_artifacts_in_very_deep_folders_are_copied(engine: WorkspaceEngine, box:
         engine.close(fresh)
 
 
+def test_artifacts_that_their_owner_may_not_read_are_copied_with_their_modes(
+    engine: WorkspaceEngine, box: Handle
+) -> None:
+    run(engine, box, "mkdir -p a/b; echo x > a/b/f; echo y > g")
+    run(engine, box, "chmod 0 a/b/f g; chmod 100 a/b; chmod 0 a; chmod 0 /app")
+    for _ in range(2):  # the first copy has left the modes as they were
+        found = engine.export_artifacts(box, ["/app"], 1)
+        assert [(item.path, item.mode, item.content) for item in found.entries] == [
+            ("/app", 0, None),
+            ("/app/a", 0, None),
+            ("/app/a/b", 0o100, None),
+            ("/app/a/b/f", 0, b"x\n"),
+            ("/app/g", 0, b"y\n"),
+        ]
+        assert not found.refused
+    fresh = engine.open_from(spec(image=box.image, verify=True), found)
+    try:
+        assert run(engine, fresh, "pwd; stat -c '%a %n' . a g").output == "/app\n555 .\n0 a\n0 g\n"
+    finally:
+        engine.close(fresh)
+
+
+def test_command_says_if_the_work_folder_cannot_be_entered(engine: WorkspaceEngine, box: Handle) -> None:
+    run(engine, box, "chmod 0 /app")
+    assert run(engine, box, "pwd").output == "[/app cannot be entered: Permission denied. This command runs in /.]\n/\n"
+
+
 def test_artifacts_whose_path_is_too_long_are_left_out(engine: WorkspaceEngine, box: Handle) -> None:
     deep = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)"
     run(engine, box, f'echo x > f; python3 -c "{deep}"')
