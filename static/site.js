@@ -51,6 +51,19 @@
     }
   });
 
+  // ---- menus: Escape and a click elsewhere close them
+
+  document.addEventListener("click", (event) => {
+    document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    document.querySelectorAll("details.menu[open]").forEach((menu) => {
+      if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+      menu.open = false;
+    });
+  });
+
   // ---- buttons and forms
 
   const label = (button) => { button.textContent = `Turn single keys ${keysOff() ? "on" : "off"}`; };
@@ -172,6 +185,14 @@
     if (note) note.hidden = true;
   });
 
+  // ---- forms that come back with errors: focus the summary of the errors if there is one, otherwise the first invalid field
+
+  const focusProblem = () => {
+    if (document.activeElement !== document.body || document.querySelector("main [autofocus]")) return;
+    const problem = document.querySelector("main [role=alert][tabindex], main form[method=post] [aria-invalid=true]");
+    (problem?.matches("fieldset") ? problem.querySelector("input") : problem)?.focus();
+  };
+
   // ---- after htmx replaced content: announce it to screen readers, and keep the focus near it
 
   document.addEventListener("htmx:afterSwap", (event) => {
@@ -180,7 +201,7 @@
     const asked = /^(change|input|submit|click)$/.test(triggeringEvent?.type); // by the user, not by a timer
     const announcement = part.querySelector("[data-announce], .empty");
     const rowCount = part.querySelectorAll("tbody tr").length;
-    if (announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
+    if (asked && announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
     else if (asked && rowCount) announce(`${rowCount} row${rowCount === 1 ? " is" : "s are"} shown.`);
     if (document.activeElement !== document.body) return;
     const wanted = document.getElementById(elt.dataset.focus ?? triggeringEvent?.submitter?.id);
@@ -241,13 +262,18 @@
     field.scrollTop = field.scrollHeight * (line - 1) / lines.length - field.clientHeight / 3;
     field.removeAttribute("data-line");
   };
-  document.addEventListener("htmx:afterSettle", () => { prepareTexts(); selectLine(); });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    prepareTexts();
+    selectLine();
+    if (event.detail.target.id === "main") focusProblem();
+  });
 
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("[data-keys-switch]").forEach(label);
     prepareTexts();
     selectLine();
     restoreKept();
+    focusProblem();
     // The page is the response to a form. Without this, reloading it would send the form again, and create another secret.
     if (document.querySelector("[data-shown-once]")) history.replaceState(history.state, "", location.href);
   });

@@ -48,6 +48,8 @@ def test_panel_shows_needs_of_pilot_and_of_all_cases_and_pilot_continues_with_al
     expect(panel.get_by_label("Model")).to_have_value("demo")
     panel.get_by_label("Model").select_option("demo-hasty")
     expect(page.locator("#start").get_by_label("Model")).to_have_value("demo-hasty")
+    needs = "A pilot of 10 cases: free: recorded answers. All 25 cases: free: recorded answers."
+    expect(page.locator("#announce")).to_have_text(needs)
     page.get_by_role("button", name="Run a pilot: 10 cases").click()
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     execute_queue()

@@ -1,7 +1,9 @@
-"""Every control of every page is reached with the Tab key, in view and with a visible focus."""
+"""Use with the keyboard: every control is reached with Tab, menus close with Escape, errors of a form get the focus."""
+
+import re
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.looks.full_site import FullSite
@@ -80,3 +82,37 @@ def test_control_that_tab_skips_is_reported(visit: Visit, site: FullSite) -> Non
     page.evaluate("document.querySelector('main a[href]').tabIndex = -1")
     (found,) = unreached(page)
     assert "not reached: <a" in found
+
+
+def test_escape_and_a_click_elsewhere_close_a_menu(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/runs/{site.run.pk}/", site.user)
+    menu, summary = page.locator("#failures"), page.locator("#failures > summary")
+    summary.press("Enter")
+    page.keyboard.press("Tab")
+    expect(menu.get_by_role("link").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).not_to_have_attribute("open", "")
+    expect(summary).to_be_focused()
+    summary.click()
+    menu.locator("small").first.click()
+    expect(menu).to_have_attribute("open", "")
+    page.locator("h1").click()
+    expect(menu).not_to_have_attribute("open", "")
+
+
+def test_form_with_errors_has_the_focus_on_its_first_invalid_field(visit: Visit, site: FullSite) -> None:
+    page = visit("/account/webhooks/", site.user)
+    address = page.get_by_label("Address")
+    address.evaluate("field => { field.form.noValidate = true; }")
+    address.fill("nonsense")
+    address.press("Enter")
+    expect(page.get_by_role("alert").first).to_be_visible()
+    expect(address).to_be_focused()
+    expect(address).to_have_accessible_description(re.compile("must begin with https://"))
+
+
+def test_form_with_a_summary_of_its_errors_has_the_focus_there(visit: Visit, site: FullSite) -> None:
+    page = visit("/runs/new/", site.user)
+    page.get_by_role("button", name="Start the run").click()
+    expect(page.get_by_role("alert").first).to_contain_text("The run was not started")
+    expect(page.get_by_role("alert").first).to_be_focused()

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.template.loader import render_to_string
 from django.utils import timezone
 from playwright.sync_api import Page, Request, expect
 
@@ -115,7 +116,7 @@ def test_catalogue_filters_while_typing_and_updates_the_url(visit: Visit) -> Non
     ]
     page.locator("#id_q").press_sequentially("desk")
     expect(page.locator("#environments tbody tr")).to_have_count(1)
-    expect(page.locator("#announce")).to_contain_text("1 environment")
+    expect(page.locator("#announce")).to_have_text("1 environment matches")
     expect(page.locator("#id_q")).to_be_focused()
     page.locator("#id_q").fill("")
     expect(page.locator("#environments tbody tr")).to_have_count(2)
@@ -339,6 +340,19 @@ def test_form_that_has_expired_is_filled_again(visit: Visit) -> None:
     page.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)  # as after a sign-in in another tab
     page.get_by_role("button", name="Create webhook").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
+    page.goto("/account/webhooks/")
+    expect(page.get_by_text("You entered this before")).to_be_visible()
+    expect(page.get_by_label("Address")).to_have_value("https://hooks.test/")
+
+
+def test_form_that_met_an_error_of_the_server_is_filled_again(visit: Visit) -> None:
+    page = visit("/account/webhooks/", member())
+    page.get_by_label("Address").fill("https://hooks.test/")
+    broken = render_to_string("site/broken.html", {"status": 500})
+    page.route("**/webhooks/", lambda route: route.fulfill(body=broken, content_type="text/html"), times=1)
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_role("heading", name="Server error")).to_be_visible()
+    page.get_by_role("link", name="Dashboard").click()
     page.goto("/account/webhooks/")
     expect(page.get_by_text("You entered this before")).to_be_visible()
     expect(page.get_by_label("Address")).to_have_value("https://hooks.test/")

@@ -119,6 +119,8 @@ def _provider_errors() -> Iterator[None]:
     except requests.HTTPError as error:
         status = error.response.status_code
         logger.warning("OpenID: %s answered with %s.", error.response.url, status)
+        if status >= 500:
+            raise ProviderFailed(f"{label} has an error or is busy (status {status}). Try again in a minute.") from None
         raise ProviderFailed(f"{label} refused the request of this site (status {status}). Start again.") from None
     except requests.RequestException as error:
         logger.warning("OpenID: a request to the provider failed: %s", error)

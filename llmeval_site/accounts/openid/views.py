@@ -16,10 +16,12 @@ from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthen
 
 from llmeval_site.accounts.openid.errors import ProviderFailed, SignInError, SignInExpired
 from llmeval_site.accounts.openid.provider import library_setting, openid_settings, provider_metadata
+from llmeval_site.configuration.openid import OpenIDSettings
 
 logger = logging.getLogger(__name__)
 
 _STATES = "oidc_states"  # key of the session under which the library keeps sign-ins that are not complete
+_NEXT = "oidc_login_next"  # and the page to open after the last one that was started
 _STATE_S = 15 * 60
 
 
@@ -31,11 +33,19 @@ def _page_of_errors(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[Ht
     @require_GET
     @wraps(view)
     def wrapped(request: HttpRequest) -> HttpResponse:
-        label = openid_settings().label
+        openid = openid_settings()
         try:
             return view(request)
         except SignInError as error:
-            context = {"heading": error.title, "text": error.message, "label": label, "again": True}
+            context = {
+                "heading": error.title,
+                "text": error.message,
+                "label": openid.label,
+                "again": True,
+                "next": request.GET.get("next") or request.session.get(_NEXT) or "",
+                # Starting again would use the same account of the provider, without asking.
+                "provider_sign_out": "" if isinstance(error, ProviderFailed) else _sign_out_address(openid),
+            }
             return render(request, "registration/openid_page.html", context, status=error.status_code)
 
     return wrapped
@@ -83,6 +93,15 @@ class CallbackView(OIDCAuthenticationCallbackView):
         return response
 
 
+def _sign_out_address(openid: OpenIDSettings) -> str:
+    """Return the address that ends the session at the provider, or "" if the provider has none or cannot be reached."""
+    try:
+        address = provider_metadata(openid).end_session_endpoint
+    except ProviderFailed:
+        return ""
+    return f"{address}{'&' if '?' in address else '?'}{urlencode({'client_id': openid.client_id})}" if address else ""
+
+
 def _refusal(code: str, description: str) -> SignInError:
     """Return the error for an answer without a code."""
     label = openid_settings().label
@@ -118,16 +137,11 @@ def callback(request: HttpRequest) -> HttpResponse:
 def signed_out(request: HttpRequest) -> HttpResponse:
     """Say that the session here has ended, with a link that ends the one at the provider."""
     openid = openid_settings()
-    try:
-        address = provider_metadata(openid).end_session_endpoint
-    except ProviderFailed:
-        address = ""
-    link = f"{address}{'&' if '?' in address else '?'}{urlencode({'client_id': openid.client_id})}" if address else ""
     context = {
         "heading": "You are signed out",
         "text": f"You may still be signed in at {openid.label}. On a shared computer, sign out there too.",
         "label": openid.label,
-        "provider_sign_out": link,
+        "provider_sign_out": _sign_out_address(openid),
     }
     return render(request, "registration/openid_page.html", context)
 

@@ -1,6 +1,7 @@
 """Sign-in with an OpenID provider, which is a real HTTP server (openid_provider.py)."""
 
 import logging
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -128,6 +129,32 @@ def test_taken_names_get_a_number(client: Client, provider: Provider) -> None:
 
 def test_next_page_cannot_be_on_another_host(client: Client, provider: Provider) -> None:
     assert sign_in(client, "https://evil.example/")["Location"] == "/"
+
+
+@pytest.mark.parametrize("failure", ["consent", "provider", "expired"])
+def test_page_that_was_asked_for_is_kept_after_a_failure(client: Client, provider: Provider, failure: str) -> None:
+    if failure == "provider":
+        provider.failing = {"/.well-known/openid-configuration"}
+        page = client.get("/openid/start/", {"next": "/runs/?q=x&sort=run"})
+    elif failure == "consent":
+        provider.error = "access_denied"
+        page = sign_in(client, "/runs/?q=x&sort=run")
+    else:
+        start(client, "/runs/?q=x&sort=run")
+        page = client.get("/openid/callback/?state=old&code=old")
+    provider.failing, provider.error = set(), ""
+    links = re.findall(r'href="(/(?:openid/start|login)/[^"]*)"', page.content.decode())
+    assert [link.partition("?")[2] for link in links] == ["next=%2Fruns%2F%3Fq%3Dx%26sort%3Drun"] * 2
+    consent = requests.get(client.get(links[0])["Location"], allow_redirects=False, timeout=10)
+    answer = client.get(consent.headers["Location"].removeprefix("http://testserver"))
+    assert answer["Location"] == "/runs/?q=x&sort=run"
+
+
+def test_refused_person_can_sign_out_at_the_provider_to_use_another_account(
+    client: Client, provider: Provider, settings: Settings
+) -> None:
+    change(settings, creates_users=False)
+    assert f'href="{provider.url}/logout?client_id={CLIENT_ID}"' in sign_in(client).content.decode()
 
 
 def test_secret_is_sent_by_http_basic_if_the_provider_wants_that(client: Client, provider: Provider) -> None:
