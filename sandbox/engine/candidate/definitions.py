@@ -4,7 +4,7 @@ import importlib
 import linecache
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypedDict
 
 from ..protocol.error_reports import ErrorReport, describe
@@ -45,6 +45,19 @@ def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleTy
             pass  # the judge reports an error of the prompt
     exec(program, namespace.__dict__)
     return namespace
+
+
+def imported_modules_named_like(files: Collection[str]) -> list[str]:
+    """Return the imported modules, or modules of packages, with the names of files or folders of a project.
+
+    Modules that are built in or frozen are left out: they have precedence in a new interpreter, too.
+    """
+    names = {file.partition("/")[0].removesuffix(".py") for file in files}
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in names and getattr(getattr(module, "__spec__", None), "has_location", False)
+    ]
 
 
 def find(namespace: types.ModuleType, entry_point: str) -> object:

@@ -12,7 +12,7 @@ import sys
 import types
 from typing import TypedDict
 
-from ..candidate.definitions import MODULE, define, find, report_of_definition
+from ..candidate.definitions import MODULE, define, find, imported_modules_named_like, report_of_definition
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
@@ -28,7 +28,8 @@ from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 class SharedProcessInput(TypedDict):
     """The job of tests and code in one process.
 
-    modules  top-level modules of the code's project
+    files    paths of the files of the code's project
+    modules  its top-level modules
     control  run the tests as a negative control
     """
 
@@ -38,12 +39,21 @@ class SharedProcessInput(TypedDict):
     entry_point: str | None
     code: str
     prelude: str
+    files: list[str]
     modules: list[str]
     control: bool
 
 
 def run(job: SharedProcessInput, channel: Channel) -> None:
     """Define the code, then run the tests in its namespace. Reports like a candidate that failed, or like a judge."""
+    if hidden := imported_modules_named_like(job["files"]):
+        message = (
+            f"The project has a file or folder named like the module {hidden[0]}. Tests in the process of the code "
+            "cannot import both."
+        )
+        unsupported = {"passed": 0, "total": 0, "failure": {"kind": "unsupported", "message": message}}
+        channel.send(frames.REPORT, codec.dumps(unsupported))
+        return
     if isinstance(job["tests"], str) and "unittest" in job["tests"]:
         _import_unittest()
     try:

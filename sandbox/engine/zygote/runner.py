@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..candidate import function_call, program
 from ..candidate import role as candidate_role
+from ..candidate.definitions import imported_modules_named_like
 from ..isolation import attacks, limits
 from ..isolation.lockdown import Isolation, RunOptions
 from ..protocol import channel, codec, frames
@@ -50,7 +51,11 @@ def main(isolation: Isolation, request: RunOptions, descriptors: list[int]) -> N
         head, bodies = frames.split_head(payload)
         if head.get("stdin"):
             program.set_stdin(bodies.pop(), isolation.stdin_path)
-        _write_files(codec.of_type(list, head.get("files", [])), bodies)
+        names = codec.of_type(list, head.get("files", []))
+        _write_files(names, bodies)
+        if head["role"] != "shared":  # which does not run such code
+            for name in imported_modules_named_like(names):  # files take precedence, as in a new interpreter
+                del sys.modules[name]
         isolation.limit(limits.limits_of(head))
         pipe.send(frames.BEGUN)
     except BaseException as error:  # not a failure of the code, which has not run yet
@@ -79,18 +84,6 @@ def _write_files(names: list[str], contents: list[bytes]) -> None:
             file.write(content)
     if names:
         sys.path.insert(0, os.getcwd())
-        _forget_modules({name.partition("/")[0].removesuffix(".py") for name in names})
-
-
-def _forget_modules(names: set[str]) -> None:
-    """Have the job's files take precedence over modules of the same names that the zygote has imported.
-
-    As in a new interpreter, modules that are built in or frozen keep precedence.
-    """
-    for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
-        if name.partition(".")[0] in names and spec is not None and spec.has_location:
-            del sys.modules[name]
 
 
 def _report_fault(error: BaseException) -> None:

@@ -21,11 +21,10 @@ def test_module_of_a_project_may_be_named_solution(
         assert run(pool, "", tests, entry_point, files=files, trust=trust).status is status
 
 
-@pytest.mark.parametrize("trust", ["isolated", "in_process"])
 @pytest.mark.parametrize("path", ["json.py", "random/__init__.py", "engine.py"])
 @pytest.mark.parametrize(("operator", "status"), [("+", Status.PASSED), ("-", Status.ASSERTION)])
 def test_module_of_a_project_named_like_an_imported_module(
-    pool: Pool, operator: str, status: Status, path: str, trust: str
+    pool: Pool, operator: str, status: Status, path: str
 ) -> None:
     module = path.removesuffix(".py").partition("/")[0]
     files = {
@@ -34,7 +33,8 @@ def test_module_of_a_project_named_like_an_imported_module(
     }
     tests = "def check(candidate):\n    for x in (1, 2): assert candidate(x, 2) == x + 2"
     for entry_point in (f"{module}:add", "main:add"):
-        assert run(pool, "", tests, entry_point, files=files, trust=trust).status is status
+        assert run(pool, "", tests, entry_point, files=files).status is status
+        assert run(pool, "", tests, entry_point, files=files, trust="in_process").status is Status.UNSUPPORTED
 
 
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
@@ -86,3 +86,11 @@ def test_module_of_a_project_does_not_replace_unittest(pool: Pool, trust: str) -
     )
     files = {"calc.py": b"def add(a, b):\n    return 0", "unittest.py": FORGED_UNITTEST}
     assert run(pool, "", tests, "calc:add", files=files, trust=trust).status is Status.ASSERTION
+
+
+@pytest.mark.parametrize("trust", ["isolated", "auto", "in_process"])
+def test_module_of_a_project_does_not_replace_a_module_that_tests_import(pool: Pool, trust: str) -> None:
+    tests = "import operator\nfrom calc import add\ndef test_add():\n    assert operator.eq(add(1, 2), 3)"
+    files = {"calc.py": b"def add(a, b):\n    return 0", "operator.py": b"def eq(a, b):\n    return True"}
+    required = Status.UNSUPPORTED if trust == "in_process" else Status.ASSERTION
+    assert run(pool, "", tests, "calc:add", files=files, trust=trust).status is required
