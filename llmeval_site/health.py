@@ -37,7 +37,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """Respond with 503 if a component does not work that every page needs, otherwise with 200.
 
     The body names each failed component and a reason. A process without Redis or a sandbox still serves pages; if all
-    processes were taken out of service, nobody could use the site because of a part that runs alone need. The reasons are fixed sentences. Messages of exceptions may contain addresses and names, so they are only logged.
+    processes were taken out of service, nobody could use the site because of a part that only runs need.
+
+    The reasons are fixed sentences. Messages of exceptions may contain addresses and names, so they are only logged.
     """
     reasons = {name: component.reason for name, component in COMPONENTS.items() if not _works(name, component)}
     serves = not any(COMPONENTS[name].required for name in reasons)
