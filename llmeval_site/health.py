@@ -34,25 +34,33 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Respond with 200 if all components work, otherwise with 503, naming each failed component and a reason.
+    """Respond with 503 if a component does not work that every page needs, otherwise with 200.
+
+    The body names each failed component and a reason. A process without Redis or a sandbox still serves pages; if all
+    processes were taken out of service, nobody could use the site because of a part that only runs need.
 
     The reasons are fixed sentences. Messages of exceptions may contain addresses and names, so they are only logged.
     """
     reasons = {name: component.reason for name, component in COMPONENTS.items() if not _works(name, component)}
+    serves = not any(COMPONENTS[name].required for name in reasons)
     body = {
-        "status": "unavailable" if reasons else "ok",
+        "status": "unavailable" if not serves else "degraded" if reasons else "ok",
         "parts": {name: "unavailable" if name in reasons else "ok" for name in COMPONENTS},
         "reasons": reasons,
     }
-    return JsonResponse(body, status=503 if reasons else 200)
+    return JsonResponse(body, status=200 if serves else 503)
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Something the site needs. `check` raises an exception if it does not work; `reason` is then reported."""
+    """Something the site needs. `check` raises an exception if it does not work; `reason` is then reported.
+
+    required: whether pages and REST cannot be served without it.
+    """
 
     check: Callable[[], None]
     reason: str
+    required: bool = False
 
 
 def _works(name: str, component: Component) -> bool:
@@ -138,6 +146,7 @@ COMPONENTS: dict[str, Component] = {
     "database": Component(
         BackgroundCheck(check_database, keep_s=0),  # a database that is paused does not answer at all
         "The database is unreachable or has no tables. Run: manage.py prepare",
+        required=True,
     ),
     "broker": Component(
         check_broker,
@@ -147,5 +156,5 @@ COMPONENTS: dict[str, Component] = {
         BackgroundCheck(check_sandbox),
         "The sandbox does not start, so no code can be scored. Run: manage.py sandbox_check",
     ),
-    "disk": Component(check_disk, "Less than 200 MiB are free on the disk of LLMEVAL_VAR."),
+    "disk": Component(check_disk, "Less than 200 MiB are free on the disk of LLMEVAL_VAR.", required=True),
 }

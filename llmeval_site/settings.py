@@ -40,8 +40,12 @@ CSRF_FAILURE_VIEW = "llmeval_site.pages.errors.csrf_failed"
 
 def _secret_key() -> str:
     """Return LLMEVAL_SECRET_KEY, or a key that is generated at the first start and stored in a private file."""
-    given = ENV.text("LLMEVAL_SECRET_KEY")
-    if given:
+    given = ENV.secret(
+        "LLMEVAL_SECRET_KEY",
+        "Give all processes the same 50 random characters (openssl rand -base64 48), or remove the variable on a "
+        "single machine: a key is then generated.",
+    )
+    if given is not None:
         return given
     path = VAR_DIR / "secret_key"
     try:

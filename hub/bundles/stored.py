@@ -160,11 +160,12 @@ def _explained(what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        logger.exception("the storage of archives")
+        problem = f"{what} cannot be read or written: {type(error).__name__}: {error}."
+        logger.warning("%s", problem)
         kind = ArchivesUnreachable if is_temporary(error) else ArchiveUnavailable
         raise kind(
-            f"{what} cannot be read or written: {type(error).__name__}: {error}. Check LLMEVAL_ARCHIVES, and that the "
-            f"storage and the folder {settings.ARCHIVE_CACHE} can be written to."
+            f"{problem} Check LLMEVAL_ARCHIVES, and that the storage and the folder {settings.ARCHIVE_CACHE} can be "
+            "written to."
         ) from error
 
 

@@ -84,6 +84,16 @@ class EnvironmentVariables:
         raw = self._setting(name)
         return default if raw is None else raw
 
+    def secret(self, name: str, advice: str) -> str | None:
+        """Return the variable, or None if it is not set.
+
+        An empty one is an error, such as a secret that nobody filled in; *advice* says what to do.
+        """
+        raw = self._setting(name)
+        if raw is not None and not raw.strip():
+            raise ImproperlyConfigured(f"{name} is set but empty. {advice}")
+        return raw
+
     def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
         """Return a variable that must have one of the values *choices*."""
         raw = self._setting(name) or default

@@ -96,7 +96,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     unavailable = _is_database_unavailable(sys.exception())  # Django calls this in `except`
     status = 503 if unavailable else 500
     if is_rest(request):
-        problem = "The database is not available. Send the request again." if unavailable else _FAILED
+        problem = "The database could not answer the request. Send it again." if unavailable else _FAILED
         text = f"{problem} The log of the server has the details under the request id {get_guid()}."
         response = error_page(request, status, "Server error", text)
     else:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from django.db import InterfaceError, OperationalError, connection, connections, transaction
@@ -82,9 +83,9 @@ def _close_connections() -> None:
 
 
 def retry_if_disconnected(function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
-    """Return `function(*args)`; if the connection to the database is lost, connect again and repeat.
+    """Return `function(*args)`; repeat it if the connection to the database is lost, or after a deadlock.
 
-    *function* must be safe to repeat. Its last error is raised if there is no connection within _RECONNECT_FOR_S.
+    *function* must be safe to repeat. Its last error is raised if it has no success within _RECONNECT_FOR_S.
     """
     return _retry_for(_RECONNECT_FOR_S, partial(function, *args))
 
@@ -95,22 +96,23 @@ def _retry_for(seconds: float, function: Callable[[], T]) -> T:
         try:
             return function()
         except (OperationalError, InterfaceError) as error:
-            if not _is_disconnect(error) or time.monotonic() > deadline:
+            if not _is_repeatable(error) or time.monotonic() > deadline:
                 raise
-            logger.warning("The connection to the database was lost (%s); connecting again.", error)
+            logger.warning("A statement of the database failed (%s); trying again on a new connection.", error)
             connection.close()
             time.sleep(_RECONNECT_EVERY_S)
 
 
-def _is_disconnect(error: OperationalError | InterfaceError) -> bool:
-    """Return whether the connection was lost, in contrast to errors such as a full disk or a locked SQLite database."""
+def _is_repeatable(error: OperationalError | InterfaceError) -> bool:
+    """Return whether the connection was lost or there was a deadlock, in contrast to an error such as a full disk."""
     import psycopg  # slow to import, and needed only after an error
 
     cause = error.__cause__
     if not isinstance(cause, psycopg.Error):
         return False
-    # Class 08 and 57P01 to 57P05 of PostgreSQL's error codes. The client's own errors have no code.
-    return cause.sqlstate is None or cause.sqlstate.startswith(("08", "57P0"))
+    # Of PostgreSQL's error codes: class 08 and 57P01 to 57P05 for connections, 40P01 for deadlocks. The client's own
+    # errors have no code.
+    return cause.sqlstate is None or cause.sqlstate.startswith(("08", "57P0", "40P01"))
 
 
 class _DatabaseThread:
@@ -328,7 +330,8 @@ def _store(batch: Sequence[_Item], replaces: bool) -> None:
     finished = [item for item in batch if isinstance(item, FinishedResponse)]
     calls = [item for item in batch if isinstance(item, ModelCall)]
     if calls:
-        ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
+        # In one order, so that two runs of the same calls cannot wait for each other.
+        ModelCall.objects.bulk_create(sorted(calls, key=attrgetter("key")), ignore_conflicts=True)
     if finished:
         _store_responses(finished, replaces)
     if shards := [item.shard_id for item in batch if isinstance(item, FinishedShard)]:

@@ -1,8 +1,10 @@
 """Local process that executes shards of one run, started by runs/execution/local_processes.py."""
 
 import json
+import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import django
@@ -28,8 +30,8 @@ class _PrintingListener:
 
 
 def _print(line: list[object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):  # the command was killed; stdin ends as well, so the replies in flight are stored
+        os.write(sys.stdout.fileno(), f"{json.dumps(line)}\n".encode())
 
 
 def main() -> None:

@@ -22,10 +22,11 @@ SERVER = os.environ.get("LLMEVAL_TEST_POSTGRES", "postgres://postgres@127.0.0.1:
 
 def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with a data folder of its own."""
+    inherited = {name: value for name, value in os.environ.items() if name != "LLMEVAL_SECRET_KEY"}
     return subprocess.run(
         [sys.executable, "manage.py", *words],
         cwd=settings.BASE_DIR,
-        env={**os.environ, "LLMEVAL_VAR": str(var), "DATABASE_URL": "", **environment},
+        env={**inherited, "LLMEVAL_VAR": str(var), "DATABASE_URL": "", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -131,7 +132,7 @@ def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_p
 
 def test_data_folder_that_cannot_be_used_is_reported_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "var" / "secret_key").mkdir(parents=True)  # fails for root, too, as a file of another user does not
-    done = manage(tmp_path / "var", "check", LLMEVAL_SECRET_KEY="")
+    done = manage(tmp_path / "var", "check")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert f"Run the command as the user who owns {tmp_path}/var, or name another data folder" in done.stderr
 
@@ -143,16 +144,23 @@ def test_key_that_another_process_is_about_to_write_is_waited_for(tmp_path: Path
     key = "a key that another process has generated at its start"
     writing = threading.Timer(0.8, path.write_text, [key])
     writing.start()
-    done = manage(path.parent, "diffsettings", LLMEVAL_SECRET_KEY="")
+    done = manage(path.parent, "diffsettings")
     writing.join()
     assert f"SECRET_KEY = {key!r}" in done.stdout, done.stderr
 
 
-def test_empty_key_is_reported_with_its_remedy(tmp_path: Path) -> None:
+def test_empty_variable_of_the_key_is_an_error_that_names_it(tmp_path: Path) -> None:
+    done = manage(tmp_path / "var", "check", LLMEVAL_SECRET_KEY=" ")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert done.stderr.startswith("LLMEVAL_SECRET_KEY is set but empty. Give all processes the same")
+    assert not (tmp_path / "var" / "secret_key").exists()
+
+
+def test_empty_key_file_is_reported_with_its_remedy(tmp_path: Path) -> None:
     path = tmp_path / "var" / "secret_key"
     path.parent.mkdir(mode=0o700)
     path.touch()
-    done = manage(path.parent, "check", LLMEVAL_SECRET_KEY="")
+    done = manage(path.parent, "check")
     assert (done.returncode, done.stderr.strip()) == (2, f"{path} is empty. Delete it: the next start generates a key.")
 
 

@@ -169,10 +169,13 @@ def test_a_copy_that_was_damaged_on_this_machine_is_fetched_again(version, own_c
         assert bundle.digest == version.digest
 
 
-def test_an_unreachable_storage_is_an_error_that_names_the_setting(version, settings) -> None:
+def test_an_unreachable_storage_is_an_error_that_names_the_setting(version, settings, caplog) -> None:
     use_class(settings, UnreachableStorage)
     with pytest.raises(ArchiveUnavailable, match=r"no route to host\. Check LLMEVAL_ARCHIVES"):
         content(version)
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert "no route to host" in record.getMessage()
 
 
 def test_the_cache_keeps_the_copies_that_were_used_last(memory, settings, tmp_path, own_cache) -> None:

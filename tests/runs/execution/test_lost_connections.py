@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from hub.common import leases
 from hub.common.leases import new_owner
@@ -14,13 +14,14 @@ from runs.execution import runner, storage
 from runs.execution.runner import execute_run
 from runs.execution.session import run_budget
 from runs.execution.session.context import ExecutionOptions
-from runs.execution.storage import Reader
+from runs.execution.storage import Reader, retry_if_disconnected
 from runs.leases import LeaseLost, take_lease
-from runs.models import Response, Run, Shard
+from runs.models import ModelCall, Response, Run, Shard
 from runs.services import config_of
 from runs.transitions import change_status
 from tests.endpoint import endpoint
 from tests.listeners import SilentListener
+from tests.processes import wait_until
 from tests.runs.capitals import CAPITALS, answer_capital
 from tests.runs.execution.test_shards import assert_complete, create_numbers_run, numbers, repeat_number
 from tests.runs.execution.test_worker import create_queued_run
@@ -165,3 +166,45 @@ def test_threads_end_when_a_run_fails_at_its_start(folder: Path, monkeypatch: py
         run = create_queued_run(folder, server.url)
         execute_run(run=run, config=config_of(run), listener=SilentListener())
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("runs-")]
+
+
+def model_call(key: str) -> ModelCall:
+    return ModelCall(key=key, purpose="answer", model="m", message={}, usage={})
+
+
+def test_runs_that_store_the_same_calls_do_not_wait_for_each_other(caplog: pytest.LogCaptureFixture) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    with transaction.atomic():  # of another run
+        ModelCall.objects.bulk_create([model_call("b")])
+        batch = [model_call("c"), model_call("b")]
+        writer = threading.Thread(target=retry_if_disconnected, args=[in_own_connection, storage._store, batch, False])
+        writer.start()
+        waits = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+        with database_server() as admin:
+            wait_until(lambda: admin.execute(waits, [connection.settings_dict["NAME"]]).fetchone() is not None)
+        ModelCall.objects.bulk_create([model_call("c")], ignore_conflicts=True)
+    writer.join()
+    assert sorted(ModelCall.objects.values_list("key", flat=True)) == ["b", "c"]
+    assert not caplog.records
+
+
+def in_own_connection(store: Any, batch: list[ModelCall], replaces: bool) -> None:
+    """Store *batch* in a transaction, and close the connection of the thread."""
+    try:
+        with transaction.atomic():
+            store(batch, replaces)
+    finally:
+        connection.close()
+
+
+def test_statement_is_repeated_after_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_RECONNECT_EVERY_S", 0.0)
+    causes = [psycopg.errors.DeadlockDetected("deadlock detected")]
+
+    def store() -> str:
+        if causes:
+            raise OperationalError("deadlock detected") from causes.pop()
+        return "stored"
+
+    assert retry_if_disconnected(store) == "stored"

@@ -318,6 +318,21 @@ def test_interrupted_local_processes_are_resumed(numbers: Path) -> None:
     assert stored <= set(Response.objects.values_list("pk", flat=True))
 
 
+@pytest.mark.exhaustive
+def test_local_processes_of_a_killed_command_finish_their_calls(numbers: Path) -> None:
+    with endpoint(repeat_number) as server:
+        (numbers / "run.yaml").write_text(numbers_config(server.url, attempts=20))
+        process = start_eval(numbers, "--config", str(numbers / "run.yaml"), "--processes", "2", extra=ENVIRONMENT)
+        wait_until(lambda: Run.objects.exists() and len(holders(Run.objects.get())) == 2)
+        started = Response.objects.count()
+        wait_until(lambda: Response.objects.count() > started + 200)  # both have calls in flight
+        process.kill()
+        _, errors = process.communicate(timeout=60)  # until the local process has ended, too
+    assert "Traceback" not in errors
+    held = Shard.objects.filter(done=False).exclude(lease_owner="").values_list("lease_owner", flat=True)
+    assert {owner.split(":")[1] for owner in held} <= {str(process.pid)}
+
+
 @pytest.fixture
 def divided(numbers: Path, settings: Any) -> Run:
     settings.SHARD_RESPONSES = 30

@@ -204,7 +204,7 @@ def test_database_that_is_not_available_gets_503(
     answer = client.get(path)
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     content = answer.content.decode()
-    assert "The database is not available." in content and answer["X-Request-ID"] in content
+    assert "The database could not answer the request." in content and answer["X-Request-ID"] in content
     assert "secret" not in content
     if path.startswith("/api/"):
         assert answer.json()["code"] == "unavailable"
