@@ -31,7 +31,8 @@ def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str
             except ComparisonError as error:
                 if len(runs) == 2 or model_a:
                     raise
-                remedy = f"Models can be chosen for two runs only: compare runs {a.pk} and {b.pk} alone, or leave one out."
+                alone = f"compare runs {a.pk} and {b.pk} alone, or leave one out."
+                remedy = f"Models can be chosen for two runs only: {alone}"
                 raise ComparisonError(f"{error} {remedy}") from None
     else:
         labels = list(runs[0].models.filter(role="").order_by("position").values_list("label", flat=True))
