@@ -40,4 +40,9 @@ def locate_in_source(problem: Problem, origins: Sequence[tuple[str, int]]) -> Pr
     if problem.file != DATA or problem.line is None:
         return problem
     file, line = origins[problem.line - 1]
-    return replace(problem, file=file, line=line)
+    message = problem.message
+    if problem.earlier_line is not None:
+        earlier_file, earlier_line = origins[problem.earlier_line - 1]
+        place = f"line {earlier_line}" if earlier_file == file else f"line {earlier_line} of {earlier_file}"
+        message = f"{message.removesuffix(f'line {problem.earlier_line}.')}{place}."
+    return replace(problem, message=message, file=file, line=line, earlier_line=None)

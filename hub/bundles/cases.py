@@ -79,6 +79,7 @@ def _prepare_case(
                 path="dataset.fields.id",
                 message=f"the id {case.id!r} is already used by the row on line {earlier}.",
                 remedy="Give each case an id of its own.",
+                earlier_line=int(earlier),
             )
         )
     if environment is None:

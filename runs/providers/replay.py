@@ -1,6 +1,7 @@
 """Provider `replay`: replies from recordings, found by the purpose, case and attempt of a call."""
 
 import asyncio
+import codecs
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -114,8 +115,9 @@ class Recording:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 hasher.update(line)
-                if line.strip():
-                    self._index(line, number, offset)
+                start = len(codecs.BOM_UTF8) if number == 1 and line.startswith(codecs.BOM_UTF8) else 0
+                if line[start:].strip():
+                    self._index(line[start:], number, offset + start)
                 offset += len(line)
         if not self._offsets and not self._invalid_lines:
             self._add_problem(f"{path} has no recorded answer")

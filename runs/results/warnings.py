@@ -34,12 +34,18 @@ def _status_warnings(run: Run) -> list[str]:
 
 
 def _incomplete_warnings(cells: Sequence[CellResult]) -> list[str]:
-    return [
-        f"{cell.model} on {cell.environment} is incomplete: {cell.scored:,} of {cell.expected:,} responses are scored, "
-        "so its accuracy is not final."
-        for cell in cells
-        if cell.incomplete
-    ]
+    incomplete = [cell for cell in cells if cell.incomplete]
+    if len(incomplete) == 1:
+        [cell] = incomplete
+        return [
+            f"{cell.model} on {cell.environment} is incomplete: {cell.scored:,} of {cell.expected:,} responses are "
+            "scored, so its accuracy is not final."
+        ]
+    named = wording.name_some(
+        f"{cell.model} on {cell.environment} ({cell.scored:,} of {cell.expected:,} responses are scored)"
+        for cell in incomplete
+    )
+    return [f"Incomplete, so the accuracies are not final: {named}."] if incomplete else []
 
 
 def _too_long_warnings(cells: Sequence[CellResult]) -> list[str]:

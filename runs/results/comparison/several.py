@@ -24,7 +24,16 @@ def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str
     if len(runs) > 1:
         pairs = list(combinations(runs, 2))
         _check_number(len(pairs), f"{len(runs)} runs", "Name fewer.")
-        found = [compare(a, b, model_a=model_a, model_b=model_b, loader=loader) for a, b in pairs]
+        found = []
+        for a, b in pairs:
+            try:
+                found.append(compare(a, b, model_a=model_a, model_b=model_b, loader=loader))
+            except ComparisonError as error:
+                if len(runs) == 2 or model_a:
+                    raise
+                alone = f"compare runs {a.pk} and {b.pk} alone, or leave one out."
+                remedy = f"Models can be chosen for two runs only: {alone}"
+                raise ComparisonError(f"{error} {remedy}") from None
     else:
         labels = list(runs[0].models.filter(role="").order_by("position").values_list("label", flat=True))
         if model_a or model_b or len(labels) < 3:

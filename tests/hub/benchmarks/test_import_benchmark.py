@@ -125,6 +125,38 @@ def test_wrong_row_is_named_by_its_line_in_the_file_that_was_given(tmp_path):
     assert f"{tmp_path / 'b.jsonl'}:3 " in printed and "data.jsonl.gz" not in printed
 
 
+def test_repeated_id_is_named_by_the_lines_in_the_files_that_were_given(tmp_path):
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    other = {**HUMANEVAL[0], "task_id": "mine/1"}
+    first.write_bytes(b"\n" + published.jsonl([other, HUMANEVAL[0]]))
+    second.write_bytes(b"\n\n" + published.jsonl([other]))
+    written = run("humaneval", "--data", str(first), "--data", str(second), code=2)
+    assert f"{second}:3" in written
+    assert f"the id 'mine/1' is already used by the row on line 2 of {first}. Give each case" in written
+    second.write_bytes(published.jsonl([HUMANEVAL[1]]) + b"\n\n" + published.jsonl([HUMANEVAL[1]]))
+    assert "is already used by the row on line 1. Give" in run("humaneval", "--data", str(second), code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column"),
+    [
+        ("gsm8k", GSM8K[0], "question"),
+        ("mmlu", published.MMLU[0], "question"),
+        ("arc", published.arc_on_the_hub()[0], "question"),
+        ("arc", {**ARC[0], "question": {**ARC[0]["question"], "stem": ""}}, ""),
+        ("humaneval", HUMANEVAL[0], "prompt"),
+        ("mbpp", MBPP[0], "text"),
+        ("mbpp", MBPP_SANITIZED[0], "prompt"),
+        ("ifeval", IFEVAL[0], "prompt"),
+    ],
+)
+@pytest.mark.parametrize("empty", ["", " \n", None])
+def test_row_without_a_question_is_an_error(name, row, column, empty, tmp_path):
+    file = tmp_path / "data.jsonl"
+    file.write_bytes(published.jsonl([{**row, column: empty} if column else row]))
+    assert "is empty; leave the row out, or complete it" in run(name, "--data", str(file), code=2)
+
+
 def test_arc_choices_keep_their_labels(tmp_path):
     environment, made = case("arc", tmp_path, 1)
     assert (made.input, made.target, made.metadata["labels"]) == (

@@ -242,6 +242,14 @@ def test_messages_of_a_recording_may_be_texts(tmp_path: Path) -> None:
     assert found is not None and found.messages == [{"content": "a"}, {"content": "b"}]
 
 
+def test_recording_written_on_windows_is_read(tmp_path: Path) -> None:
+    lines = '{"case": "1", "content": "a"}\r\n\r\n{"case": "2", "content": "b"}\r\n'
+    (tmp_path / "r.jsonl").write_bytes(lines.encode("utf-8-sig"))
+    recording = open_recording(tmp_path / "r.jsonl")
+    found = [recording.find(CallKey(purpose="answer", environment="e", case=case), "e") for case in "12"]
+    assert [recorded and recorded.content for recorded in found] == ["a", "b"]
+
+
 def test_first_invalid_lines_of_a_recording_are_reported(tmp_path: Path) -> None:
     def found(lines: str) -> list[str]:
         (tmp_path / "r.jsonl").write_text(lines)

@@ -218,6 +218,16 @@ def test_warnings_about_many_models_name_a_few_and_the_report_links_to_all(provi
     assert 'href="#models-compared"' in html and html.count('id="models-compared"') == 1
 
 
+def test_many_incomplete_results_share_one_warning() -> None:
+    labels = [f"m{i}" for i in range(6)]
+    run = stored_run(stored_version(cases=4), labels)
+    for label in labels:
+        stored_outcomes(run, "ppfe", model=label)
+    (note,) = (item for item in warnings(run, get_results(run)) if "ncomplete" in item)
+    assert note.startswith("Incomplete, so the accuracies are not final: m0 on ")
+    assert note.count("(3 of 4 responses are scored)") == 4 and note.endswith(" and 2 more.")
+
+
 def test_partly_unknown_cost_is_unknown_in_every_report() -> None:
     run = stored_run(stored_version(cases=2), price=PRICE, cost_usd=None)
     stored_response(run, cases(run)[0], cost_usd=0.5)

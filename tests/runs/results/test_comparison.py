@@ -212,6 +212,15 @@ def test_ambiguous_models_are_rejected_with_the_option_to_use(
         compare(run, stored_run(version, models_b) if models_b else run, **named)
 
 
+def test_runs_without_a_common_label_are_named_if_several_are_compared() -> None:
+    version = stored_version()
+    runs = [stored_run(version, labels) for labels in (["x", "y"], ["x"], ["z"])]
+    message = f"compare runs {runs[0].pk} and {runs[2].pk} alone, or leave one out"
+    with pytest.raises(ComparisonError, match=message) as raised:
+        compare_all(runs)
+    assert "model_a" not in str(raised.value.errors())
+
+
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
