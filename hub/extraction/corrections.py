@@ -6,8 +6,7 @@ import re
 # before them.
 _START = r"(?:(?:^|[.!?…:;]|\n|—|–|\s-|\()[ \t*_\"“]{0,6})"
 _REOPENING = re.compile(
-    _START
-    + r"(?P<word>(?:(?:oh|ah|hmm+|but|and|however),?\s+)?(?:(?:no,?\s+)?wait|hold on|hang on|actually|hmm+"
+    _START + r"(?P<word>(?:(?:oh|ah|hmm+|but|and|however),?\s+)?(?:(?:no,?\s+)?wait|hold on|hang on|actually|hmm+"
     r"|no\b[,.!—-]|oops|whoops|sorry|correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
     r"let me (?:re-?\w+|double[- ]check|correct|fix|check)|i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?"
     r"(?:mistake|error)|my (?:mistake|apologies|bad)|i apologi[sz]e|i (?:meant?|misread|miscounted"
