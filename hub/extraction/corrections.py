@@ -6,9 +6,8 @@ import re
 # before them.
 _START = r"(?:(?:^|[.!?…:;]|\n|—|–|\s-|\()[ \t*_\"“]{0,6})"
 _REOPENING = re.compile(
-    _START
-    + r"(?P<word>(?:(?:oh|ah|hmm+|but|and|however),?\s+)?(?:wait|hold on|hang on|actually|hmm+|no\b[,.!—-]|oops|whoops"
-    r"|sorry|correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
+    _START + r"(?P<word>(?:(?:oh|ah|hmm+|but|and|however),?\s+)?(?:(?:no,?\s+)?wait|hold on|hang on|actually|hmm+"
+    r"|no\b[,.!—-]|oops|whoops|sorry|correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
     r"let me (?:re-?\w+|double[- ]check|correct|fix|check)|i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?"
     r"(?:mistake|error)|my (?:mistake|apologies|bad)|i apologi[sz]e|i (?:meant?|misread|miscounted"
     r"|miscalculated|misspoke)|"
@@ -31,6 +30,7 @@ _WITHDRAWAL = re.compile(
     r"(?:\b(?:wrong|incorrect|mistaken?|error|should be|should have been|is actually)\b|not (?:right|correct))|"
     r"(?:that|this|it)(?:['’]s| is| was)(?: clearly| actually)? (?:wrong|incorrect|not (?:right"
     r"|correct))\b(?!,? (?:because|since|if))|"
+    r"(?:no|wait|actually|sorry),?\s(?=it(?:['’]s| is) (?:actually )?\W{0,6}\d)|"
     r"(?:it|that|this|the answer) should (?:be|have been)(?=\s\W{0,6}\d)|"
     r"i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?(?:mistake|error))\b",
     re.IGNORECASE,
@@ -70,20 +70,23 @@ _UNDECIDED = re.compile(
     r"(?: (?:this|it|that|the (?:answer|question|problem|result)))?)?\W{0,4}(?:\n|$)",
     re.IGNORECASE,
 )
-# A refusal that begins a text: "I'm sorry, but I can't assist with that."
+# A refusal that begins a text: "I'm sorry, but I can't assist with that.", "I don't know."
 _REFUSAL = re.compile(
     r"\W*(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.!]?\s(?:but )?|unfortunately,?\s"
     r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
     r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
     r"(?:(?:help|assist)\b(?! (?:but|it|\w+ing)\b)|(?:answer|comply|continue)\s?[.,;:]"
     r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss) (?:that|this|it|such|your|the (?:question|problem"
-    r"|request))\b)",
+    r"|request))\b)"
+    r"|(?:i['’]m sorry,?\s(?:but )?)?i\s(?:really |honestly )?(?:don['’]t|do not) know"
+    r"(?:\s(?:that|this|it|the (?:answer|solution)|the answer to (?:that|this)))?\s?(?:[.,;:!—–]|\n|$)",
     re.IGNORECASE,
 )
 # What may introduce an answer after a refusal.
 _ANSWERED_AFTER_ALL = re.compile(
     r"=|\b(?:but|so|however|therefore|thus|hence|still|anyway|answer|guess|estimate|approximately|roughly|about|total"
     r"|is|are|be|gives?|equals?|makes?|wait|actually)\b[^.!?\n]{0,200}\d"
+    r"|\b(?:maybe|perhaps|probably|possibly)\s\W{0,3}\d"
     r"|(?::|→|->|⇒)[\s$€£*-]{0,6}\d|^\W{0,6}\d[\d.,/]*\W{0,6}$",  # also on a line of its own
     re.IGNORECASE | re.MULTILINE,
 )

@@ -89,13 +89,13 @@ _CONFIRMED = re.compile(
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(
     r"[\"'](?P<key>(?:(?:final|correct|selected|chosen|best|my|your)[_ -]?)?(?:answer|choice|option|letter"
-    r"|result))[\"']\s{0,9}:\s{0,9}"
+    r"|response|result))[\"']\s{0,9}:\s{0,9}"
     r"(?P<value>\"(?:[^\"\\\n]|\\.){0,4000}\"|'[^'\n]{0,4000}'"
     r"|\[[^\]]{0,400}\]|\{[^{}]{0,400}\}|[^\s,}\]\"'][^,}\]\n]{0,200})",
     re.IGNORECASE,
 )
 _LONGEST_OBJECT = 4000  # characters between two keys of an object
-_KEYS = ("answer", "choice", "option", "letter", "result")
+_KEYS = ("answer", "choice", "option", "letter", "response", "result")
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
 _HASHED_NUMBER = re.compile(r"[-−$€£]*\d[\d,.]*\s*%?\s*")
 # A full stop after a title does not end the sentence: "Dr. Seuss", "St. Petersburg".
@@ -129,6 +129,14 @@ _SUPPOSED = re.compile(
     r"(?:\sthat)?,?\s(?:the\s|its\s)?$",
     re.IGNORECASE,
 )
+# After a statement: "\\boxed{42} is not right". Only if another statement follows, "is wrong" denies it as well: alone,
+# "\\boxed{B} is false" may answer a question for the false statement.
+_DENIED = re.compile(
+    r"[ \t$*_)\]\"'’”]{0,6}(?:is|was)\s+(?:\w+ly\s+)?(?:(?P<wrong>wrong|incorrect|false|a\s+mistake)"
+    r"|not\s+(?:right|correct|the\s+(?:right\s+|correct\s+|final\s+)?answer))\b",
+    re.IGNORECASE,
+)
+_DENIED_QUESTION = re.compile(r"\W{0,9}no\b(?!\s\w)", re.IGNORECASE)  # "The answer is 42? No, it's 41."
 _LONGEST_CONDITION = 160  # characters beside a statement that are searched for its condition
 _LONGEST_LINE = 4000  # characters; a longer line is a paragraph, not a line with a label
 
@@ -227,11 +235,21 @@ def statements(text: str) -> tuple[Statement, ...]:
         found += [*_labelled(text), *_sentences(_STATED, Marker.SENTENCE, text), *_confirmed(text)]
     if "i" in folded:
         found += _sentences(_DECIDED, Marker.DECISION, text)
+    last = max((s.start for s in found), default=0)
+    found = [s for s in found if not _is_denied(text, s, last)]
     if not found:
         return ()
     last = max(s.start for s in found)
     reopened = max((position for position in reopening_positions(text) if position <= last), default=0)
     return tuple(sorted(found, key=lambda s: (s.start >= reopened, s.mark, s.start), reverse=True))
+
+
+def _is_denied(text: str, statement: Statement, last: int) -> bool:
+    """Return whether *text* denies *statement* right after it. *last* is where the last statement begins."""
+    if statement.text.rstrip(" *_").endswith("?") and _DENIED_QUESTION.match(text, statement.end):
+        return True
+    denial = _DENIED.match(text, statement.end)
+    return denial is not None and (denial["wrong"] is None or statement.start < last)
 
 
 def _boxed(text: str) -> Iterator[Statement]:

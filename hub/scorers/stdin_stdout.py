@@ -96,7 +96,7 @@ def _reason(number: int, case: InputOutput, outcome: Outcome) -> str:
     if expected != printed:
         return f"Input {number}: expected {expected}, printed {printed}."
     # White space differs, or a part that is not shown.
-    pairs = zip_longest(case.stdout.splitlines(), outcome.stdout.splitlines(), fillvalue="")
+    pairs = zip_longest(case.stdout.split("\n"), outcome.stdout.split("\n"), fillvalue="")
     line, (expected, printed) = next(
         (line, pair) for line, pair in enumerate(pairs, 1) if pair[0].rstrip() != pair[1].rstrip()
     )
@@ -114,7 +114,8 @@ def _excerpt(text: str, other: str) -> str:
 
 def _lines(found: str, wanted: str, tolerance: float) -> bool:
     def tidy(text: str) -> list[str]:
-        return [line.rstrip() for line in text.rstrip().splitlines()]
+        # Only at line feeds: `splitlines` would also split at form feeds and other characters that end no line.
+        return [line.rstrip() for line in text.rstrip().split("\n")]
 
     return tidy(found) == tidy(wanted)
 

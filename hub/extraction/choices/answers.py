@@ -42,6 +42,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     if reader.contradicts_itself(text):
         return None
     text = reader.without_texts(text)
+    if reader.lists_several_options(text):
+        return None
     if len(text) <= SHORT_TEXT and reader.consists_of_several(text):
         return None
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
@@ -51,6 +53,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
             or reader.exact_label(rest)
             or reader.stated_label(rest)
             or reader.concluded_label(rest)
+            or reader.exact_label(reader.with_labels(rest))
+            or reader.concluded_label(reader.with_labels(rest))
         )
         if label:
             return None if label == SEVERAL else label
@@ -68,7 +72,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     if label:
         return None if label == SEVERAL else label
     label = _unstated_label(text, reader)
-    return None if label in wrong else label
+    return None if label == SEVERAL or label in wrong else label
 
 
 def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
@@ -78,6 +82,8 @@ def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
+        return label
+    if not reader.options.are_comments and (label := reader.concluded_label(reader.with_labels(text))):
         return label
     if label := reader.opening_option(text):
         return label

@@ -35,6 +35,7 @@ _MOST_STATEMENTS = 20  # number of statements that are tried
 _TICKS = "✅✔☑"
 _CROSSES = "❌✗✘✖"
 _MARK_END = re.compile(rf"(?<=\S[ \t][{_TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
+_LIST_NUMBER = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=\S)", re.MULTILINE)
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
 
@@ -116,11 +117,12 @@ class ChoiceReader:
         )
         # After a chosen label: "D is also correct.", "and so is D", "D is correct as well"
         too = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<too>{self._any})(?![\w'’])[)\]*_\"'.:]{{0,4}}"
-        right = r"(?i:correct|right|true|valid)"
+        right = r"(?i:correct|right|true|valid|acceptable|accepted|possible)"
         self._chosen_too = (
             rf"(?:[.!;,]|\n|,?\s(?i:and|but|though|although))\s{{0,9}}(?<=\s)(?i:(?:and|but|though|although|the)\s+){{0,2}}{too}\s+(?i:is|are)\s+(?:(?i:also|equally)\s+{right}"
             rf"|{right}\s*,?\s*(?i:as well|too))(?!\w)(?!,?\s+(?i:but|except|only))",
             rf"(?i:\band\s+so\s+is\s+(?:the\s+)?){too}(?=\s*[.!;,]|\s*$)",
+            rf"(?:^|[.!;,]|\n)\s{{0,9}}[(*_]{{0,3}}(?i:also)(?:\s+{right})?(?:\s+is|[*_]*\s?:)[*_]*\s+{too}(?=[\s*_]*(?:[.!;,)]|\n|$))",
         )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
@@ -139,8 +141,23 @@ class ChoiceReader:
             )
         return text
 
+    def with_labels(self, text: str) -> str:
+        """Return *text* with labels in place of the texts of options: "A is correct" for "Paris is correct"."""
+        by_text = {option.casefold(): label for label, option in self.options.distinct}
+        if not by_text:
+            return text
+        texts = "|".join(map(re.escape, sorted(by_text, key=len, reverse=True)))
+        return re.sub(
+            rf"(?<![\w'’-])(?<!\d[.,/])(?:{texts})(?!\w|['’]\w|-\w|[.,/^]\d)",
+            lambda match: by_text.get(match[0].casefold(), match[0]),
+            text,
+            flags=re.IGNORECASE,
+        )
+
     def all_labels(self, text: str) -> set[str]:
         """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
+        if not any(label.isdigit() for label in self._labels):
+            text = _LIST_NUMBER.sub("", text)
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
 
@@ -149,6 +166,12 @@ class ChoiceReader:
         found = self.all_labels(text)
         once = len(re.findall(rf"(?<!\w)(?:{self._any})(?!\w)", text)) == len(found)
         return once and len(found) > 1 and (len(found) < len(self._labels) or "\n" not in text)
+
+    def lists_several_options(self, text: str) -> bool:
+        """Return whether each line of *text* consists of an option, and not all of the same one."""
+        lines = [_LIST_NUMBER.sub("", line) for line in text.split("\n") if line.strip()]
+        found = {self.options.label_of_equal_option(strip_markup(line.strip(" -*•")), flatten, 2) for line in lines}
+        return len(found) > 1 and None not in found
 
     def stated_label(self, text: str) -> str | None:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
@@ -205,7 +228,9 @@ class ChoiceReader:
     def _calls_right_too(self, text: str, label: str) -> bool:
         """Return whether *text* calls another label right as well: "A. C is also correct."."""
         return label not in self.options.combining and any(
-            match["too"] != label for pattern in self._chosen_too for match in re.finditer(pattern, text[:_LONGEST_END])
+            match["too"] != label
+            for pattern in self._chosen_too
+            for match in re.finditer(pattern, self.with_labels(text[:_LONGEST_END]))
         )
 
     def _joined(self, text: str, last: Statement) -> bool:
@@ -221,6 +246,8 @@ class ChoiceReader:
     def names_several(self, text: str) -> bool:
         """Return whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
         text = REASON.split(strip_markup(text), maxsplit=1)[0]
+        if len(self.all_labels(text)) > 1:
+            return True
         first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", text)
         if first is None:
             return False
@@ -344,7 +371,7 @@ class ChoiceReader:
             rf"(?=[)\]*_\"']{{0,4}}(?:[.!。;]|,\s|\s*$|\s+(?i:best|most|better|well|perfectly|exactly|closely|completely|{BESIDES})\b))",
             # "Hence, C."
             rf"(?i:(?<!\w){LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+|c['’]est\s+|es\s+|ist\s+es\s+|è\s+)?"
-            rf"(?:(?:the|la|le|el|die|der|das|a|o|de)\s+)?(?:{OPTION}\s+)?){label}"
+            rf"(?:(?:the|la|le|el|die|der|das|(?-i:[ao])|de)\s+)?(?:{OPTION}\s+)?){label}"
             rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is|because|since|as)\b)",
             # "C, not A", "not A but C"
             rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
@@ -353,7 +380,7 @@ class ChoiceReader:
             rf"(?i:\bnot\s+(?:{OPTION}\s+)?)[(\[*]{{0,4}}(?:{any_})[)\]*]{{0,4}},?\s+but\s+(?:rather\s+)?(?i:{OPTION}\s+)?{label}",
             # "La opción correcta es la C", "C ist richtig", "正确选项是C", "选C"
             rf"(?i:\b{OPTION}(?:\s+[^\W\d]{{2,14}}){{0,2}}?\s*(?:es|est|é|è|ist|is|lautet|—|–|-|:)?\s+"
-            rf"(?:la |el |a |die |le |o )?)"
+            rf"(?:la |el |die |le |(?-i:[ao]) )?)"
             rf"{label}(?=[)\]*\"'.,!。]*\s*$|[)\]*\"']*[.!。])",
             rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+(?:ist|es|est|è|é|är|is)\s+(?:die\s|la\s|le\s|a\s|o\s|das\s)?"
             rf"(?:respuesta\s|réponse\s|resposta\s|risposta\s|antwort\s|opción\s)?{RIGHT}",
@@ -370,6 +397,8 @@ class ChoiceReader:
             return None
         last = max(found, key=lambda match: match.start("label"))
         chosen = {match["label"] for match in found}
+        if opening := re.match(rf"[(\[*_\"']{{0,4}}({self._any})[)\].:,*_]", text):
+            chosen.add(opening[1])  # "A. B is correct, too."
         if any(
             match.start("too") >= last.start("label") and (match["too"] != last["label"] or len(chosen) > 1)
             for pattern in self._chosen_too
@@ -377,7 +406,8 @@ class ChoiceReader:
         ):
             return SEVERAL
         after = text[last.end("label") : last.end("label") + 120]
-        if re.match(rf"[)\]*_\"']{{0,4}}\s*{self._alternative}", after) or self._other_follows(
+        beside = re.match(rf"[)\]*_\"']{{0,4}}\s*{self._alternative}", after)
+        if (beside and beside["other"] != last["label"]) or self._other_follows(
             re.split(r"(?<=[.!?])\s", after, maxsplit=1)[-1] if re.search(r"[.!?]\s", after) else after, last["label"]
         ):
             return SEVERAL
@@ -410,7 +440,7 @@ class ChoiceReader:
         out = {
             label
             for pattern in self._ruled_out
-            for match in re.finditer(pattern, text)
+            for match in re.finditer(pattern, self.with_labels(text))
             for label in re.findall(
                 rf"(?<![\w'’]){self._any if len(self._labels) == 1 else f'(?:{self._any})'}(?![\w'’])", match["several"]
             )

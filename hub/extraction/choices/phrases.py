@@ -60,7 +60,8 @@ RIGHT = (
     r"верн\w*|правильн\w*)"
 )
 WRONG = (
-    r"(?:not\b|n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
+    r"(?:not\b(?!\s(?:the\s)?only\b)|"
+    r"n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
     r"falsch|incorrecta|fausse?)"
 )
 # Comments on the options of a list: "A – wrong", "B: correct, it is in Germany". "Correct, but …" is neither.

@@ -77,7 +77,7 @@ _SYMBOLIC = re.compile(
     r"|\\[dtc]?frac(?![a-z])",  # one with letters; `plain` replaces those of numbers
     re.IGNORECASE,
 )
-_PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-")
+_PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-|\bgive or take\s(?:about |around )?\W{0,3}\d", re.IGNORECASE)
 _TOTALS = ("total", "sum", "average", "profit", "loss", "difference", "cost", "price")
 # "5, for he lost 3" gives a reason, and "42, of which 20 are red" a part; "$9 each, for a total of $18" does not.
 _REASON = re.compile(
@@ -117,6 +117,8 @@ _DEFINED = re.compile(
     r"[^\d,;:=]{1,80}\s(?:of|between|to)\s(?:(?!\b(?:or|but|so|while|whereas)\b)[^;:=])*",
     re.IGNORECASE,
 )
+# "There are 12 in total: 5 red and 7 blue"
+_PARTS = re.compile(r"[:;]\s|(?<=[^\W\d])\s[-–—]\s|(?<=in total),\s|(?<=altogether),\s", re.IGNORECASE)
 _TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
 # "may" in small letters; May is a month.
 _ALSO_BEFORE = re.compile(
@@ -201,6 +203,7 @@ def sentence_value(sentence: str) -> Value:
         text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     elif find_numbers(outside := _ASIDE.sub(" ", text)):
         text = outside
+    text = _without_parts(text)
     if _depends(text):
         return NoValue.SEVERAL
     if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
@@ -231,6 +234,16 @@ def _without_introduction(text: str) -> str:
     """Return *text* without a phrase with a number before its first clause: "After day 3, 5 apples remain"."""
     introduction = _INTRODUCTION.match(text)
     return text[introduction.end() :] if introduction else text
+
+
+def _without_parts(text: str) -> str:
+    """Return *text* without the parts after their sum: "12 in total" of "12 in total: 5 red and 7 blue"."""
+    parts = _PARTS.search(text)
+    if parts is None or _EQUALS.search(text):
+        return text
+    total, addends = find_numbers(text[: parts.start()]), find_numbers(text[parts.end() :])
+    adds_up = len(total) == 1 and sum(item.quantity.value for item in addends) == total[0].quantity.value
+    return text[: parts.start()] if adds_up and len(addends) > 1 else text
 
 
 def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
@@ -324,7 +337,7 @@ def clause_value(written: str) -> Value:
         affirmed = words_to_digits(affirmed)
     text = _without_introduction(_QUALIFIER.sub(" ", plain(affirmed)))
     text, other = _without_other_unit(text)
-    text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
+    text = _without_parts(_ASIDE_WITH_ALTERNATIVE.sub(" or ", text))
     found = find_numbers(text)
     if not found:
         return NoValue.FORMULA if OTHER_BASE.search(text) else None

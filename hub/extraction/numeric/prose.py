@@ -28,6 +28,8 @@ _LIST_NUMBER = re.compile(r"[ \t]*(?:\*\*)?(\d{1,2})[.)](?=[ \t*])")
 _REFERENCE = re.compile(
     r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
 )
+# Beside an answer in JSON: {"value": 42, "confidence": 0.9}
+_CONFIDENCE = re.compile(r"\"(?:confidence|certainty|probability)\"\s{0,9}:\s{0,9}[\d.]+", re.IGNORECASE)
 _SHORT = 200  # characters up to which an unmarked text may give its number in words
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MODAL = re.compile(
@@ -54,7 +56,7 @@ _REJECTED = re.compile(
 # A clause that only denies its number: "42 is not the answer", "16 is right, but 15 is not", "15 is too low".
 _DENIED = (
     r"(?:no\W+)?(?:(?:the|your|this|that) (?:answer|value|result|number)\s(?:of )?)?"
-    r"[$€£*_]{0,3}[-−]?\d[\d,.]{0,40}[*_%]{0,3}"
+    r"(?:\\boxed\{)?[$€£*_]{0,3}[-−]?\d[\d,.]{0,40}[*_%$}]{0,3}"
     r"(?:\s[^\W\d]{1,40})?\s(?:is|was|would be|ist|est|es)\s(?:therefore |thus |clearly |definitely |also )?"
     r"(?:wrong|incorrect|false|a mistake|too (?:low|high|small|large|big)"
     r"|not (?:right|correct|(?:the |my )(?:right |correct |final )?(?:answer|solution|result))"
@@ -67,7 +69,8 @@ _DENIED_CLAUSE = re.compile(
 )
 # "Is it 42?" before "No."
 _ASKED = re.compile(
-    r"\W*(?:so |but )?(?:is|could|can|was) (?:it|this|that|the answer)(?: be)? [^\d?]{0,9}[\d,.]+[^\d?]{0,30}\?\W*",
+    r"\W*(?:so |but )?(?:(?:is|could|can|was) (?:it|this|that|the answer)(?: be)? |(?:it(?:['’]s| is)|the answer is) )?"
+    r"[^\d?]{0,9}[\d,.]+[^\d?]{0,30}\?\W*",
     re.IGNORECASE,
 )
 _NO = re.compile(r"\W*no\b(?!\s\w)", re.IGNORECASE)
@@ -111,6 +114,7 @@ def read_prose(text: str) -> NumberReading:
     """Return the number in bold in the last paragraph, or else the last number of the text."""
     if is_refused(text) or is_undecided(text) or _ends_with_instruction(text):
         return NumberReading(None)
+    text = _CONFIDENCE.sub("", text)
     if len(text) <= _LONGEST_PARAGRAPH:
         text = _without_asides(text)
     bold = _bold_value(text)

@@ -98,9 +98,20 @@ def code_strings(text: str) -> Iterator[str]:
             yield value
         elif isinstance(value, dict):
             folded = {str(key).lower(): item for key, item in value.items()}
+            if cells := _notebook_cells(value):
+                yield "\n\n".join(cells)
             for key in _CODE_KEYS:
                 if isinstance(folded.get(key), str):
                     yield folded[key]
+
+
+def _notebook_cells(value: dict[str, object]) -> list[str]:
+    """Return the sources of the code cells if *value* is a Jupyter notebook; a source is a text or a list of lines."""
+    cells = value.get("cells")
+    if not isinstance(cells, list):
+        return []
+    code = [cell.get("source") for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
+    return ["".join(map(str, source)) if isinstance(source, list) else str(source or "") for source in code]
 
 
 def _literal_values(text: str) -> Iterator[object]:

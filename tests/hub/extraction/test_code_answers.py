@@ -36,3 +36,15 @@ def test_program_equals_the_annotated_one(row: dict[str, Any]) -> None:
         wanted=row.get("wanted", ()),
     )
     assert normalized(found.text) == normalized(row["expected"])
+
+
+def test_code_cells_of_a_notebook_are_one_program() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Sum"]},
+        {"cell_type": "code", "source": "import math"},
+        {"cell_type": "code", "source": ["def add(a, b):\n", "    return math.fsum([a, b])\n"]},
+    ]
+    notebook = json.dumps({"cells": cells, "nbformat": 4})
+    for text in (notebook, f"Here it is:\n\n```json\n{notebook}\n```"):
+        program = " ".join(code(text, entry_point="add").text.split())
+        assert program == "import math def add(a, b): return math.fsum([a, b])"

@@ -853,3 +853,105 @@ def test_label_is_the_one_that_a_list_or_table_marks(text: str, label: str | Non
 def test_text_of_equal_options_chooses_the_first_of_them() -> None:
     assert choice("5", FOUR, ["5", "5", "6", "7"]) == "A"
     assert choice("The answer is 5.", FOUR, ["4", "5", "5", "7"]) == "B"
+
+
+# ---- answers that are denied, and second answers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed{42} is wrong; the right answer is 41",
+        r"\boxed{42} is not right. The answer is 41.",
+        "The answer is 42? No, it's 41",
+        "The answer is 42. No, it's 41.",
+        "The answer is 42? No.\n\nIt is 41.",
+        '{"response": 41, "confidence": 0.9}',
+        '{"total": 41, "confidence": 0.95}',
+        "There are 41 in total: 5 red and 36 blue",
+        "There are 41 marbles: 5 red, 30 green and 6 blue.",
+        "The answer is 41: 5 red and 36 blue.",
+        "41 in total, 5 red and 36 blue.",
+        "I don't know why, but the answer is 41.",
+        "I don't know. Perhaps 41.",
+        "There were 30: 10 boys and 15 girls, so 41",
+        "The answer is 50 - 9 = 41.",
+    ],
+)
+def test_number_that_is_neither_denied_nor_a_part_is_read(text: str) -> None:
+    assert number(text) == 41
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed{42} is not right",
+        "The answer is 42? No.",
+        "It's 42? No.",
+        "I don't know the answer. Perhaps look at page 42",
+        "I do not know. See page 42.",
+        "42, give or take 3",
+        "about 3, give or take 42",
+    ],
+)
+def test_number_that_is_denied_or_uncertain_is_no_answer(text: str) -> None:
+    assert number(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's Paris. Rome is also correct",
+        "Paris. Rome is correct too.",
+        "I think it's Paris, although Rome is also correct.",
+        "1. A\n2. C",
+        "1. Paris\n2. Rome",
+        "- Paris\n- Rome",
+        "Answer: A C",
+        "The answer is A C",
+        "Answer: (A) (C)",
+        "Answer: Paris Rome",
+        "Answer: A\n\nAlso acceptable: C",
+        "Answer: A\n\nAlso acceptable: Rome",
+        "**Answer: A**\n\n*Also acceptable: C*",
+        "Answer: A\nC is also acceptable.",
+        r"\boxed{C} is not right",
+        "The answer is C? No.",
+    ],
+)
+def test_several_or_denied_options_choose_nothing(text: str) -> None:
+    assert choice(text, FOUR, CITIES) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rome, London and Berlin are wrong",
+        "Rome, London and Berlin are wrong, so it's Paris.",
+        "Neither Rome, London nor Berlin is right.",
+        "It can't be Rome, London or Berlin.",
+        "It's Paris. Rome is also a capital.",
+        "Paris is the answer. Rome is the capital of Italy.",
+        "Paris is correct. Rome is a capital too.",
+        "Rome. No wait, Paris.",
+        "It must be Rome. No wait, it's Paris.",
+        r"\boxed{C} is wrong; the right answer is A",
+        "The answer is C? No, it's A",
+        "The answer is Rome? No, it's Paris.",
+        "Answer: A\n\nAlso note: C is wrong.",
+        "The answer is A. C is also possible, but less likely.",
+        "1. A\n2. A",
+    ],
+)
+def test_option_that_is_affirmed_or_left_is_chosen(text: str) -> None:
+    assert choice(text, FOUR, CITIES) == "A"
+
+
+def test_option_called_wrong_may_answer_a_question_for_the_wrong_one() -> None:
+    assert choice(r"Statement \boxed{B} is false.", FOUR) == "B"
+
+
+def test_options_that_are_words_of_sentences_are_not_read_as_labels() -> None:
+    assert choice("It's true that he lied, but the claim is false.", ["A", "B"], ["True", "False"]) != "A"
+    both = ["Statement I", "Statement II", "Both", "Neither"]
+    assert choice("Statement I is correct. Statement II is also correct. Therefore both.", FOUR, both) == "C"
