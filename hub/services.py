@@ -7,7 +7,8 @@ from typing import IO
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Sum, Value
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from hub.bundles.checked import CheckedCase, CheckedCases
@@ -287,6 +288,14 @@ def report_defect(*, case: Case, description: str, user: User | None) -> CaseDef
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
         raise EnvironmentRefused("You have already reported this case; a curator has yet to resolve the report.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
+
+
+def extend_defect(*, defect: CaseDefect, description: str) -> None:
+    """Append *description* to an open report, unless the report contains it already."""
+    if description not in defect.description:
+        extended = Concat("description", Value(f"\n\n{description}"))
+        CaseDefect.objects.filter(pk=defect.pk, status=CaseDefect.Status.OPEN).update(description=extended)
+        defect.refresh_from_db()
 
 
 def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:

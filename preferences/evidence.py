@@ -125,3 +125,21 @@ def may_read_words(user: User | AnonymousUser, preference: Preference, issue: Is
     kept = issue is not None and issue.kept_from_id is not None
     author = preference.suggestion if kept else preference
     return author is None or not author.saw_evidence or may_see_content(user, preference.version.environment)
+
+
+def withhold_content(user: User | AnonymousUser, preference: Preference) -> Preference:
+    """Remove from *preference*, in memory only, what *user*, who may see it, may not read, and return it.
+
+    These are the reasons of scores, critiques and notes that may quote them, and the id of the MLflow run, which has
+    both. The issues of *preference* must be prefetched.
+    """
+    issues = preference.issues.all()
+    for issue in issues:
+        if not may_read_words(user, preference, issue):
+            issue.note = ""
+    if not may_read_words(user, preference):
+        preference.critique, preference.order_critiques = "", []
+    if not may_see_content(user, preference.version.environment):
+        preference.evidence = without_reasons(preference.evidence)
+        preference.run.tracking = {}
+    return preference

@@ -14,7 +14,7 @@ from hub.common import leases
 from hub.common.storable import storable
 from hub.models import CaseDefect
 from hub.protocols.messages import JSON
-from hub.services import report_defect
+from hub.services import extend_defect, report_defect
 from preferences.decision_fields import shown_values, stored_values
 from preferences.evidence import Evidence, evidence_of
 from preferences.models import Preference
@@ -39,6 +39,7 @@ from review.services import pairs_with_responses
 from runs.selectors import visible_runs
 
 _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash")
+MAX_DEFECT = 4000  # characters of a description of what is wrong with the tests
 _LISTED_QUOTE = 80  # characters of a quote in a draft, for the list of marks on the page
 
 
@@ -171,14 +172,14 @@ def _has_issues_of(stored: Preference, decision: Decision, sides: Sides, choices
 
 
 def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
-    """Return the reviewer's open defect report about the case, or create one."""
+    """Return the reviewer's open defect report about the case with what they wrote now, or create one."""
     case, reviewer = assignment.pair.case, assignment.reviewer
+    description = name_responses_by_id(assignment, decision.defect.strip())
     waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
-    if waiting is not None:
-        return waiting
-    return report_defect(
-        case=case, description=name_responses_by_id(assignment, decision.defect.strip()), user=reviewer
-    )
+    if waiting is None:
+        return report_defect(case=case, description=description, user=reviewer)
+    extend_defect(defect=waiting, description=description)
+    return waiting
 
 
 def _undone_preference(assignment: Assignment) -> Preference | None:
@@ -245,8 +246,11 @@ def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, JSON]
         for issue in issues
         if issue.kept_from_id is None
     ]
+    reported = preference.defect
+    waiting = reported if reported is not None and reported.status == CaseDefect.Status.OPEN else None
     return {
         "verdict": sides.letter(preference.verdict).lower(),
+        "defect": waiting.description[:MAX_DEFECT] if waiting is not None else "",
         **shown_values(preference, sides),
         "issues": json.dumps(marks),
         "kept": [issue.kept_from_id for issue in issues if issue.kept_from_id is not None],

@@ -6,15 +6,18 @@ Either all files are written or none. A .zip is sent while it is made.
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Self
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, F, Q, QuerySet
 
 from hub.common.output.files import Outputs
 from hub.common.output.zip_stream import ZipStream
 from preferences.answers import compare_answers
+from preferences.evidence import withhold_content
 from preferences.exporters.card import dataset_card
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.formats.registry import FORMATS
@@ -40,6 +43,8 @@ from runs.exports.protocol import (
 
 _FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a path with one of these is a file
 _CHUNK = 500  # preferences with all their texts in memory at a time
+
+Viewer = User | AnonymousUser
 
 
 def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> PreferenceReport:
@@ -70,13 +75,15 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
     return report
 
 
-def zip_preferences(rows: QuerySet[Preference], *, format: str) -> Iterator[bytes]:
+def zip_preferences(rows: QuerySet[Preference], *, format: str, viewer: Viewer | None) -> Iterator[bytes]:
     """Yield a .zip with the files that `export_preferences` writes to a folder, while its rows are made.
+
+    What *viewer* may not read of the rows, such as reasons of scores, is left out; None may read all.
 
     A format that is not lines of JSON is written to disk before the first piece. Raises ExportError before the first
     piece if nothing is left to write.
     """
-    export = LintedExport.of(rows, FORMATS.require(format))
+    export = LintedExport.of(rows, FORMATS.require(format), viewer)
     name = f"data{export.format.suffix}"
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder, ZipStream() as archive:
         provenance = Path(folder, "provenance.jsonl")
@@ -101,19 +108,23 @@ def zip_preferences(rows: QuerySet[Preference], *, format: str) -> Iterator[byte
 
 @dataclass(frozen=True, slots=True)
 class LintedExport:
-    """Preferences that the linter lets through, as the contents of the files of an export."""
+    """Preferences that the linter lets through, as the contents of the files of an export.
+
+    What `viewer` may not read of them is left out; None may read all.
+    """
 
     format: PreferenceFormat
     report: PreferenceReport
+    viewer: Viewer | None
 
     @classmethod
-    def of(cls, rows: QuerySet[Preference], export_format: PreferenceFormat) -> Self:
+    def of(cls, rows: QuerySet[Preference], export_format: PreferenceFormat, viewer: Viewer | None = None) -> Self:
         """Lint *rows*."""
         disputing = _read_for_linter(openly_disputing_preferences())
         found = lint(_read_for_linter(rows), attention_checks(), disputing)
         if not export_format.decisive_only:
             found.kept = sorted([*found.kept, *found.ties])
-        return cls(export_format, PreferenceReport(left_out=found.dropped, lint=found))
+        return cls(export_format, PreferenceReport(left_out=found.dropped, lint=found), viewer)
 
     def rows(self, provenance: IO[bytes]) -> Iterator[Row[Preference]]:
         """Yield the rows of the data file, and write a line for each to *provenance*, with its number from 1."""
@@ -132,7 +143,7 @@ class LintedExport:
 
     def ties(self) -> Iterator[JSONObject]:
         """Yield the ties that the format has no place for."""
-        return (preference_record(preference) for preference in _read_preferences(self._separate_ties))
+        return (preference_record(preference) for preference in self._read(self._separate_ties))
 
     def card(self, data_file: str) -> str:
         """Return the dataset card, once all rows are made."""
@@ -143,7 +154,11 @@ class LintedExport:
         return self.report.lint.ties if self.format.decisive_only else []
 
     def _read_kept(self) -> Iterator[Preference]:
-        return _read_preferences(self.report.lint.kept, cases=self.format.needs_tools)
+        return self._read(self.report.lint.kept, cases=self.format.needs_tools)
+
+    def _read(self, verdicts: list[LintedVerdict], *, cases: bool = False) -> Iterator[Preference]:
+        found = _read_preferences(verdicts, cases=cases)
+        return found if self.viewer is None else map(partial(withhold_content, self.viewer), found)
 
 
 def _names_file(out: Path, export_format: PreferenceFormat) -> bool:

@@ -1,7 +1,5 @@
 """REST API of preferences: filtered list, exports, agreement."""
 
-from typing import cast
-
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -13,8 +11,7 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
-from hub.selectors import may_see_content
-from preferences.evidence import may_read_words, without_reasons
+from preferences.evidence import withhold_content
 from preferences.exporters import FORMATS
 from preferences.exporters.records import preference_record
 from preferences.insight.stored import get_agreement
@@ -48,15 +45,7 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
     """Preference with issues, evidence and provenance, as in `export?format=jsonl` but without the messages."""
 
     def to_representation(self, instance: Preference) -> JSONObject:
-        row, user = preference_record(instance), self.context["request"].user
-        if not may_see_content(user, instance.version.environment):
-            row |= {"evidence": without_reasons(instance.evidence), "mlflow": None}
-        if not may_read_words(user, instance):
-            row |= {"critique": "", "order_critiques": []}
-        for item, issue in zip(cast(list[JSONObject], row["issues"]), instance.issues.all(), strict=True):
-            if not may_read_words(user, instance, issue):
-                item["note"] = ""
-        return row
+        return preference_record(withhold_content(self.context["request"].user, instance))
 
 
 @extend_schema(parameters=[*FILTERS, *PAGES], responses=OpenApiTypes.OBJECT)

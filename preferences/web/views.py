@@ -153,7 +153,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
 def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:
     """Respond with the files of an export as a .zip, sent while its rows are made. Raises ExportError."""
     rows = filter_preferences(visible_preferences(request.user), **filters)
-    pieces = zip_preferences(rows, format=format_name)
+    pieces = zip_preferences(rows, format=format_name, viewer=request.user)
     first = next(pieces)  # raises if there is nothing to write
     return StreamingHttpResponse(
         chain([first], pieces),

@@ -27,7 +27,7 @@ from preferences.evidence import SideEvidence, evidence_of, winner, without_reas
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash
-from review.decisions import Decision, decide
+from review.decisions import MAX_DEFECT, Decision, decide
 from review.issues import MarkedIssue
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment
@@ -98,7 +98,7 @@ class DecisionIn(StrictSerializer):
     verdict = serializers.ChoiceField(_letters(Preference.Verdict.choices))
     issues = IssueIn(many=True, default=list)
     kept = serializers.ListField(child=serializers.IntegerField(), default=list)
-    defect = serializers.CharField(default="", allow_blank=True, max_length=4000)
+    defect = serializers.CharField(default="", allow_blank=True, max_length=MAX_DEFECT)
     blind = serializers.BooleanField(
         default=False, help_text="The verdict was given before the hidden suggestion was shown."
     )

@@ -10,7 +10,7 @@ from hub.common.web.filters import FilterForm
 from preferences.decision_fields import MAX_TEXT, ModelField, decision_fields, is_side_valued, is_text, letter_choices
 from preferences.models import Preference
 from preferences.sides import Sides
-from review.decisions import Decision
+from review.decisions import MAX_DEFECT, Decision
 from review.issues import MarkedIssue
 from review.models import Assignment
 
@@ -58,7 +58,7 @@ class DecisionForm(forms.Form):
     verdict = forms.ChoiceField(
         choices=letter_choices(Preference.Verdict.choices), error_messages={"required": "Choose a verdict."}
     )
-    defect = forms.CharField(required=False, max_length=4000, widget=forms.Textarea)
+    defect = forms.CharField(required=False, max_length=MAX_DEFECT, widget=forms.Textarea)
     issues = forms.CharField(required=False, max_length=200_000, widget=forms.HiddenInput)
     kept = forms.TypedMultipleChoiceField(required=False, coerce=int)
     blind = forms.BooleanField(required=False)

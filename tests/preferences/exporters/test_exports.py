@@ -773,7 +773,7 @@ def test_zip_has_the_files_of_a_folder(tmp_path: Path, format: str) -> None:
     for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 2):
         record(*responses(f"one {number}", f"two {number}"), verdict)
     written = export_preferences(current_preferences(), tmp_path / "folder", format=format).files
-    packed = b"".join(zip_preferences(current_preferences(), format=format))
+    packed = b"".join(zip_preferences(current_preferences(), format=format, viewer=None))
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert {name: archive.read(name) for name in archive.namelist()} == {
             path.name: path.read_bytes() for path in written
@@ -784,7 +784,7 @@ def test_zip_begins_before_the_last_rows_are_read_and_is_invalid_if_they_fail(mo
     for number in range(6):
         record(*responses(f"one {number} {os.urandom(40_000).hex()}", f"two {number}"))
     monkeypatch.setattr("preferences.exporters.export._CHUNK", 2)
-    pieces = zip_preferences(current_preferences(), format="jsonl")
+    pieces = zip_preferences(current_preferences(), format="jsonl", viewer=None)
     begun = next(pieces)
     Response.objects.update(messages="broken")  # so that reading the next rows fails
     with pytest.raises(Exception, match="str"):

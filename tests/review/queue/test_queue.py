@@ -247,14 +247,19 @@ def test_verdict_against_tests_requires_and_reports_defect() -> None:
     assert stored.defect == CaseDefect.objects.get()
 
 
-def test_second_verdict_against_tests_uses_open_defect_report() -> None:
+def test_second_verdict_against_tests_adds_to_open_defect_report() -> None:
     waiting_pairs(1, outcome="pf")
     ann = reviewer()
     mine = assignments.claim_next_pair(ann)
     decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="It wants 5."))
     back = decisions.undo_last(user=ann)
-    stored = decisions.decide(assignment=back, decision=Decision(verdict="tie", defect="It wants 5, as I said."))
+    assert back.draft["defect"] == "It wants 5."
+    decisions.decide(assignment=back, decision=Decision(verdict="tie", defect=back.draft["defect"]))
+    assert CaseDefect.objects.get().description == "It wants 5."
+    back = decisions.undo_last(user=ann)
+    stored = decisions.decide(assignment=back, decision=Decision(verdict="tie", defect="It also wants 6."))
     assert stored.defect == CaseDefect.objects.get()
+    assert stored.defect.description == "It wants 5.\n\nIt also wants 6."
 
 
 def test_accepted_and_overridden_suggestions_are_recorded() -> None:

@@ -1,17 +1,22 @@
 """What a judge that saw the scoring results has written, on held-out environments."""
 
 import json
-from typing import Any
+from collections.abc import Iterable
+from io import BytesIO
+from typing import Any, cast
+from zipfile import ZipFile
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.models import Environment
+from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from review.models import Pair
 from review.queue import assignments
+from runs.models import Run
 from tests.members import member
 from tests.review.pages import suggest, waiting_pairs
 
@@ -85,3 +90,22 @@ def test_words_of_a_judge_that_saw_no_scores_and_of_open_environments_are_shown(
     Preference.objects.filter(pk=pair.suggestion_id).update(saw_evidence=True)
     Environment.objects.update(held_out=False)
     assert QUOTED in shown(client_of(member(name="other")), pair)[0]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "trl"])
+def test_exports_of_partly_held_out_environments_have_the_words_only_for_those_who_may_see_reasons(
+    pair: Pair, format: str
+) -> None:
+    Environment.objects.update(held_out=False, partly_held_out=True)
+    evidence = evidence_of(pair.first, pair.second)
+    evidence["first"]["rules"] = [{"rule": "r", "type": "t", "value": 0.0, "reason": QUOTED, "execution": None}]
+    Preference.objects.filter(pk=pair.suggestion_id).update(verdict="first", evidence=evidence)
+    Run.objects.update(tracking={"parent": f"of-{QUOTED}"})
+    for user, open_to_user in ((member(), False), (User.objects.get(username="owner"), True)):
+        for path in ("/preferences/export/", "/api/v1/preferences/export"):
+            answer = client_of(user).get(path, {"format": format})
+            archive = ZipFile(BytesIO(b"".join(cast(Iterable[bytes], answer.streaming_content))))
+            rows = [row for name in archive.namelist() for row in archive.read(name).decode().splitlines()]
+            assert any(f'"id": {pair.suggestion_id},' in row for row in rows)
+            assert any(QUOTED in row for row in rows) is open_to_user
+            assert any("Expected" in row for row in rows) is open_to_user
