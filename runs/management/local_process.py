@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import django
@@ -30,8 +29,11 @@ class _PrintingListener:
 
 
 def _print(line: list[object]) -> None:
-    with suppress(BrokenPipeError):  # the command was killed; stdin ends as well, so the replies in flight are stored
-        os.write(sys.stdout.fileno(), f"{json.dumps(line)}\n".encode())
+    try:
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the command was killed; stdin ends as well, and then the replies in flight are stored
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:
