@@ -31,6 +31,7 @@ from runs.selectors import models_under_test, role_models
 from runs.services import create_run
 
 _NAME = 120  # characters
+_RESCORED = " (re-scored)"
 OTHER_INPUT = "the case asks something else now"
 GONE = "the case is not in the current version any more"
 
@@ -152,7 +153,7 @@ def _config(run: Run, environments: list[dict[str, JSON]], folder: Path) -> dict
     kept = {key: run.config[key] for key in ("attempts", "concurrency", "sandbox", "seed") if key in run.config}
     return {
         **kept,
-        "name": f"{run.name[: _NAME - 12]} (re-scored)",
+        "name": f"{run.name.removesuffix(_RESCORED)[: _NAME - len(_RESCORED)]}{_RESCORED}",
         "environments": list(environments),
         "models": models,
         "limits": {**limits, "identical_errors": 0},

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from hub.common.wording import counted
 from runs.exports import COMPLETIONS, FORMATS, export_failures
 from runs.management.export_command import ExportCommand
 from runs.selectors import get_run
@@ -59,4 +60,4 @@ class Command(ExportCommand):
             force=options["force"],
         )
         exported.require_rows("failing case")
-        self.print_report(exported, [f"Wrote {exported.written:,} to {options['out']}."])
+        self.print_report(exported, [f"Wrote {counted(exported.written, 'row')} to {options['out']}."])

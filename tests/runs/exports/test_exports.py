@@ -593,7 +593,7 @@ def test_command_reports_written_and_left_out_cases(tmp_path: Path, capsys: Any)
     out = tmp_path / "out.jsonl"
     call_command("export_failures", str(run.pk), "--format", "sft", "--out", str(out))
     said = capsys.readouterr()
-    assert said.out.strip() == f"Wrote 2 to {out}."
+    assert said.out.strip() == f"Wrote 2 rows to {out}."
     assert said.err.strip() == "Left out 1: no gold answer."
     call_command("export_responses", str(run.pk), "--out", str(tmp_path / "recorded"))
     assert "alpha.jsonl" in capsys.readouterr().out

@@ -65,6 +65,12 @@ def test_stored_responses_are_scored_with_the_current_version(run: Run, capsys: 
     assert Response.objects.get(run_environment__run=run, case__external_id="japan").status == "failed"
 
 
+def test_run_that_was_scored_again_twice_says_so_once(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(name="first (re-scored)")
+    run.refresh_from_db()
+    assert create_rescoring(run=run).run.name == "first (re-scored)"
+
+
 def test_errored_response_to_a_case_that_is_gone_is_counted_once(run: Run) -> None:
     Response.objects.filter(case__external_id="norway").update(status="errored")
     assert create_rescoring(run=run).left_out == {
