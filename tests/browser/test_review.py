@@ -69,10 +69,10 @@ def test_pairs_are_decided_with_two_keys_each(sign_in: SignIn) -> None:
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("t")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     assert Preference.objects.filter(verdict="tie").count() == 1
     page.reload()  # the address is the queue's, not the decision's
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
 
 
 def test_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
@@ -81,7 +81,7 @@ def test_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
     page = sign_in(reviewer())
     page.goto("/review/")
     page.keyboard.press("y")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     stored = Preference.objects.get(source="human")
     assert (stored.verdict, stored.suggestion_taken) == ("second", True)
 
@@ -105,7 +105,7 @@ def test_suggestion_is_accepted_with_one_click(sign_in: SignIn) -> None:
     page.goto("/review/")
     expect(page.locator("mark.judge").first).to_be_visible()
     page.get_by_role("button", name="Accept").click()
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     stored = Preference.objects.get(source="human")
     assert (stored.verdict, stored.suggestion_taken) == ("second", True)
     assert stored.issues.get().quote == "x < 1 & 2"
@@ -126,7 +126,7 @@ def test_mark_with_emoji_tab_and_wrapped_line_survives_reload(sign_in: SignIn) -
     assert highlighted(page) == [words]
     page.keyboard.press("a")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     issue = Issue.objects.get()
     assert issue.quote == words
     assert CODE[issue.start : issue.end] == words
@@ -190,7 +190,7 @@ def test_decision_after_the_session_has_ended_is_entered_again_after_sign_in(sig
     expect(page.get_by_label("Critique")).to_have_value("Neither says why.")
     expect(page.get_by_label("Both bad")).to_be_checked()
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     assert Preference.objects.get(source="human").critique == "Neither says why."
 
 
@@ -314,7 +314,7 @@ def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -
     page.keyboard.press("c")
     page.keyboard.type("One.")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     assert Preference.objects.get().critique == "One."
 
 
@@ -350,7 +350,7 @@ def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> Non
     page.locator(".notes > summary").click()
     page.get_by_label("Why skip").fill("Not my field.")
     page.get_by_role("button", name="Skip").click()
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     stored = Preference.objects.filter(source="human").order_by("pk")
     assert [(item.verdict, item.suggestion_taken) for item in stored] == [("first", None), ("second", True)]
     assert Assignment.objects.get(pair=third).skip_reason == "Not my field."
@@ -393,7 +393,7 @@ def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_reporte
     assert not Preference.objects.exists()
     bob.keyboard.press("b")
     bob.keyboard.press("Enter")
-    expect(bob.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(bob.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     assert Preference.objects.get().reviewer.username == "bob"
 
 
@@ -405,7 +405,7 @@ def test_decision_sent_twice_is_stored_once_and_another_verdict_is_refused(sign_
     again.goto(page.url)
     page.keyboard.press("a")
     page.get_by_role("button", name="Decide").dblclick(no_wait_after=True)
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     again.keyboard.press("b")
     again.keyboard.press("Enter")
     expect(again.get_by_text("You had already decided pair")).to_be_visible()
@@ -439,7 +439,7 @@ def test_verdict_against_tests_shows_field_for_reason(sign_in: SignIn) -> None:
     expect(page.get_by_label("A test is wrong")).to_be_focused()  # or "s" would skip the pair
     page.keyboard.type("It tests something else.")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
 
 
 def marked(page: Page) -> list[str]:
@@ -467,7 +467,7 @@ def test_long_selections_are_marked_and_kept(sign_in: SignIn) -> None:
     expect(page.locator("#mark-count")).to_have_text(" (2)")
     page.get_by_label("B is better").check()
     page.get_by_role("button", name="Decide").click()
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     assert [issue.quote == text for issue in Issue.objects.all()] == [True, True]
 
 
@@ -507,7 +507,7 @@ def test_text_in_tool_call_is_marked(sign_in: SignIn) -> None:
     assert highlighted(page) == ['"order": 7']
     page.keyboard.press("b")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     issue = Issue.objects.get()
     assert (issue.message, issue.call, issue.quote) == (1, 0, '"order": 7')
 
@@ -578,7 +578,7 @@ def test_decision_that_fails_is_reported_and_can_be_sent_again(sign_in: SignIn) 
     expect(page.get_by_role("alert")).to_contain_text("The server did not answer.")
     page.context.set_offline(False)
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     assert Preference.objects.get().critique == "Neither says why."
 

@@ -120,7 +120,7 @@ def test_a_critique_is_written_and_submitted_without_the_mouse(sign_in: SignIn) 
     page.keyboard.press("c")
     page.keyboard.type("a shorter one")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     stored = Preference.objects.get()
     assert (stored.verdict, stored.critique) == ("second", "a shorter one")
 
@@ -158,7 +158,7 @@ def test_marks_on_rendered_text_are_stored_as_spans_of_the_source(sign_in: SignI
     assert marked(page) == [words]
     page.keyboard.press("b")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you.", exact=True)).to_be_visible()
     issue = Issue.objects.get()
     assert issue.quote == quote
     assert issue.start == MARKDOWN.index(quote)

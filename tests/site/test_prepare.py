@@ -30,9 +30,9 @@ def test_prepared_database_is_accepted() -> None:
     prepare._refuse_earlier_database()
 
 
-@pytest.mark.parametrize("applied", [True, False])
+@pytest.mark.parametrize("replaced_by", ["empty", "with one migration less", "migrated but without a catalog"])
 def test_database_that_was_replaced_by_another_is_prepared_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, applied: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced_by: str
 ) -> None:
     called: list[str] = []
     monkeypatch.setattr(prepare, "call_command", lambda name, **options: called.append(name))
@@ -41,8 +41,11 @@ def test_database_that_was_replaced_by_another_is_prepared_again(
         call_command("prepare")
         assert called == ["migrate", "load_catalog"]
         recorder = MigrationRecorder(connection)
-        recorder.record_unapplied("runs", "0002_redundant_indexes")
-        if applied:  # an empty database that was migrated, but has no catalog
+        if replaced_by == "empty":
+            recorder.flush()
+        else:
+            recorder.record_unapplied("runs", "0002_redundant_indexes")
+        if replaced_by == "migrated but without a catalog":
             recorder.record_applied("runs", "0002_redundant_indexes")
         call_command("prepare")
     assert called == ["migrate", "load_catalog"] * 2

@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 
 from llmeval_site.configuration import private_files
-from llmeval_site.management.commands import prepare
 from tests.site.test_fresh_installation import manage
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "HOST": "", "PORT": ""}
@@ -58,27 +57,6 @@ def test_file_that_cannot_be_restricted_is_reported_with_a_command(
     monkeypatch.setattr(Path, "chmod", refuse)
     private_files.restrict_files([path, tmp_path / "missing"])
     assert f"Run: chmod 600 {path}" in caplog.text
-
-
-def test_prepare_runs_again_if_the_database_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = tmp_path / "llmeval.sqlite3"
-    called = []
-
-    def record(name: str, **options: object) -> None:
-        called.append(name)
-        database.write_text("tables")
-
-    monkeypatch.setattr(prepare, "call_command", record)
-    monkeypatch.setattr(prepare, "register_demo_models", lambda: called.append("demo models"))
-    monkeypatch.setattr(prepare, "_refuse_earlier_database", lambda: None)
-    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
-    monkeypatch.setattr(settings, "DATABASES", {"default": {**SQLITE, "NAME": database}})
-    for _ in range(2):
-        prepare.Command().handle()
-    assert called == ["migrate", "demo models", "load_catalog"]
-    database.write_text("")  # as the settings create it
-    prepare.Command().handle()
-    assert called == ["migrate", "demo models", "load_catalog"] * 2
 
 
 def test_data_folder_of_the_tests_is_private() -> None:
