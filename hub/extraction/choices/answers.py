@@ -41,8 +41,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         return reader.ticked_label(text)
     if reader.contradicts_itself(text):
         return None
-    text = reader.without_texts(text)
-    if reader.lists_several_options(text):
+    text = reader.options.without_texts(text)
+    if reader.options.lists_several_options(text):
         return None
     if len(text) <= SHORT_TEXT and reader.consists_of_several(text):
         return None
@@ -53,8 +53,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
             or reader.exact_label(rest)
             or reader.stated_label(rest)
             or reader.concluded_label(rest)
-            or reader.exact_label(reader.with_labels(rest))
-            or reader.concluded_label(reader.with_labels(rest))
+            or reader.exact_label(reader.options.with_labels(rest))
+            or reader.concluded_label(reader.options.with_labels(rest))
         )
         if label:
             return None if label == SEVERAL else label
@@ -83,7 +83,7 @@ def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
         return label
-    if not reader.options.are_comments and (label := reader.concluded_label(reader.with_labels(text))):
+    if not reader.options.are_comments and (label := reader.concluded_label(reader.options.with_labels(text))):
         return label
     if label := reader.opening_option(text):
         return label

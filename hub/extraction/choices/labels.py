@@ -13,6 +13,7 @@ from hub.extraction.choices.phrases import (
     DENIED_LABEL,
     FITS,
     LEADS_TO,
+    LIST_NUMBER,
     NEGATIVE_OPTION,
     NOT_RESTRICTED,
     NOT_SO,
@@ -35,7 +36,6 @@ _MOST_STATEMENTS = 20  # number of statements that are tried
 _TICKS = "✅✔☑"
 _CROSSES = "❌✗✘✖"
 _MARK_END = re.compile(rf"(?<=\S[ \t][{_TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
-_LIST_NUMBER = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=\S)", re.MULTILINE)
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
 
@@ -132,32 +132,10 @@ class ChoiceReader:
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
-    def without_texts(self, text: str) -> str:
-        """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
-        for label, option in self.options.distinct:
-            label, option = re.escape(label), re.escape(option)
-            text = re.sub(
-                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
-            )
-        return text
-
-    def with_labels(self, text: str) -> str:
-        """Return *text* with labels in place of the texts of options: "A is correct" for "Paris is correct"."""
-        by_text = {option.casefold(): label for label, option in self.options.distinct}
-        if not by_text:
-            return text
-        texts = "|".join(map(re.escape, sorted(by_text, key=len, reverse=True)))
-        return re.sub(
-            rf"(?<![\w'’-])(?<!\d[.,/])(?:{texts})(?!\w|['’]\w|-\w|[.,/^]\d)",
-            lambda match: by_text.get(match[0].casefold(), match[0]),
-            text,
-            flags=re.IGNORECASE,
-        )
-
     def all_labels(self, text: str) -> set[str]:
         """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
         if not any(label.isdigit() for label in self._labels):
-            text = _LIST_NUMBER.sub("", text)
+            text = LIST_NUMBER.sub("", text)
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
 
@@ -166,12 +144,6 @@ class ChoiceReader:
         found = self.all_labels(text)
         once = len(re.findall(rf"(?<!\w)(?:{self._any})(?!\w)", text)) == len(found)
         return once and len(found) > 1 and (len(found) < len(self._labels) or "\n" not in text)
-
-    def lists_several_options(self, text: str) -> bool:
-        """Return whether each line of *text* consists of an option, and not all of the same one."""
-        lines = [_LIST_NUMBER.sub("", line) for line in text.split("\n") if line.strip()]
-        found = {self.options.label_of_equal_option(strip_markup(line.strip(" -*•")), flatten, 2) for line in lines}
-        return len(found) > 1 and None not in found
 
     def stated_label(self, text: str) -> str | None:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
@@ -230,7 +202,7 @@ class ChoiceReader:
         return label not in self.options.combining and any(
             match["too"] != label
             for pattern in self._chosen_too
-            for match in re.finditer(pattern, self.with_labels(text[:_LONGEST_END]))
+            for match in re.finditer(pattern, self.options.with_labels(text[:_LONGEST_END]))
         )
 
     def _joined(self, text: str, last: Statement) -> bool:
@@ -440,7 +412,7 @@ class ChoiceReader:
         out = {
             label
             for pattern in self._ruled_out
-            for match in re.finditer(pattern, self.with_labels(text))
+            for match in re.finditer(pattern, self.options.with_labels(text))
             for label in re.findall(
                 rf"(?<![\w'’]){self._any if len(self._labels) == 1 else f'(?:{self._any})'}(?![\w'’])", match["several"]
             )

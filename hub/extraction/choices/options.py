@@ -4,10 +4,11 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 
-from hub.extraction.choices.phrases import CLAUSE, DENIAL, MONEY, SAID_RIGHT, SAID_WRONG
+from hub.extraction.choices.phrases import CLAUSE, DENIAL, LIST_NUMBER, MONEY, SAID_RIGHT, SAID_WRONG
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
+from hub.extraction.statements import strip_markup
 
 SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
 # An option about several others: "All of the above", "Both A and C", "A, B and D".
@@ -44,6 +45,34 @@ class OptionReader:
     def are_comments(self) -> bool:
         """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
         return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)
+
+    def without_texts(self, text: str) -> str:
+        """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
+        for label, option in self.distinct:
+            label, option = re.escape(label), re.escape(option)
+            text = re.sub(
+                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
+            )
+        return text
+
+    def with_labels(self, text: str) -> str:
+        """Return *text* with labels in place of the texts of options: "A is correct" for "Paris is correct"."""
+        by_text = {option.casefold(): label for label, option in self.distinct}
+        if not by_text:
+            return text
+        texts = "|".join(map(re.escape, sorted(by_text, key=len, reverse=True)))
+        return re.sub(
+            rf"(?<![\w'’-])(?<!\d[.,/])(?:{texts})(?!\w|['’]\w|-\w|[.,/^]\d)",
+            lambda match: by_text.get(match[0].casefold(), match[0]),
+            text,
+            flags=re.IGNORECASE,
+        )
+
+    def lists_several_options(self, text: str) -> bool:
+        """Return whether each line of *text* consists of an option, and not all of the same one."""
+        lines = [LIST_NUMBER.sub("", line) for line in text.split("\n") if line.strip()]
+        found = {self.label_of_equal_option(strip_markup(line.strip(" -*•")), flatten, 2) for line in lines}
+        return len(found) > 1 and None not in found
 
     def label_by_number(self, sentence: str) -> str | None:
         """Return the one option whose number *sentence* gives, in digits or words: "eight dollars" is "$8"."""

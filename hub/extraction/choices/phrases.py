@@ -87,3 +87,5 @@ RANKED = re.compile(
 )
 # Names of currencies by sign, so that "eight dollars" is the option "$8".
 MONEY = {"$": "dollars?|bucks?|usd", "€": "euros?|eur", "£": "pounds?|gbp", "¥": "yen|jpy", "₹": "rupees?|inr"}
+# The number of an item of a list: "1. Paris"
+LIST_NUMBER = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=\S)", re.MULTILINE)
