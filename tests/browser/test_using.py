@@ -629,6 +629,15 @@ def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 29, 27)"
 
 
+def test_wide_tables_fit_on_paper_and_buttons_are_not_printed(visit: Visit, site: FullSite) -> None:
+    a4 = 718  # pixels between the margins of a sheet
+    for path in (f"/runs/{site.run.pk}/", f"/compare/?a={site.run.pk}&b={site.run.pk}", "/models/"):
+        page = visit(path, site.user, width=a4)
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth") == a4, path
+        expect(page.locator(".actions:visible")).to_have_count(0)
+
+
 def test_sorting_a_scrolled_list_keeps_its_headings_in_view(visit: Visit) -> None:
     page = open_runs(visit)
     page.evaluate("document.querySelector('#sort-run').scrollIntoView()")
