@@ -49,6 +49,8 @@ class OptionReader:
     def without_texts(self, text: str) -> str:
         """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""
         for label, option in self.distinct:
+            if option not in text:
+                continue  # before a pattern is compiled, which takes longer than all the rest
             label, option = re.escape(label), re.escape(option)
             text = re.sub(
                 rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
@@ -57,7 +59,8 @@ class OptionReader:
 
     def with_labels(self, text: str) -> str:
         """Return *text* with labels in place of the texts of options: "A is correct" for "Paris is correct"."""
-        by_text = {option.casefold(): label for label, option in self.distinct}
+        folded = text.casefold()
+        by_text = {option.casefold(): label for label, option in self.distinct if option.casefold() in folded}
         if not by_text:
             return text
         texts = "|".join(map(re.escape, sorted(by_text, key=len, reverse=True)))

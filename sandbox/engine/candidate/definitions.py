@@ -53,6 +53,8 @@ def imported_modules_named_like(files: Collection[str]) -> list[str]:
     Modules that are built in or frozen are left out: they have precedence in a new interpreter, too.
     """
     names = {file.partition("/")[0].removesuffix(".py") for file in files}
+    if not names:
+        return []  # most runs have no files
     return [
         name
         for name, module in list(sys.modules.items())
