@@ -126,13 +126,16 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _description(request: HttpRequest, run: Run) -> dict[str, object]:
     """Return the tags of a run, and the form for name, tags and note if the user may change them."""
-    context: dict[str, object] = {"tags": tags_of(run)}
-    if may_describe(request.user, run):
-        given = {"name": run.name, "tags": ", ".join(tags_of(run)), "note": run.note}
-        refused = request.session.pop(_refused_description(run), None)
-        context |= {"description_form": DescriptionForm(initial=refused or given)}
-        context |= {"description_refused": refused is not None}
-    return context
+    tags = tags_of(run)
+    if not may_describe(request.user, run):
+        return {"tags": tags}
+    given = {"name": run.name, "tags": ", ".join(tags), "note": run.note}
+    refused = request.session.pop(_refused_description(run), None)
+    return {
+        "tags": tags,
+        "description_form": DescriptionForm(initial=refused or given),
+        "description_refused": refused is not None,
+    }
 
 
 def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
