@@ -22,6 +22,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from hub.common import leases
 from hub.models import GateRequest
 from preferences.models import Preference
 from review.models import Pair
@@ -100,7 +101,7 @@ def _run_metrics() -> Iterator[Metric]:
     yield _gauge(
         "llmeval_runs_without_worker",
         "Running runs whose lease has lapsed: their worker has died, and no other has taken them over yet.",
-        Run.objects.filter(status=Run.Status.RUNNING, lease_until__lt=now).count(),
+        Run.objects.filter(leases.lapsed(), status=Run.Status.RUNNING).count(),
     )
     yield _gauge(
         "llmeval_spend_usd",

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from django.db.models import F, Model, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from hub.common import leases
 from runs.leases import LEASE
@@ -35,15 +35,14 @@ def take_next_lease(*, owner: str) -> Run | None:
 
     A run waits if it is queued and ready, or if its process ended while it was running, with or without its lease.
     """
-    now = timezone.now()
-    left_behind = Q(status__in=ACTIVE, lease_until__lt=now) | Q(Q(status=Run.Status.RUNNING), leases.free())
-    waiting = Run.objects.filter(_queued(before=now) | left_behind)
+    left_behind = Q(leases.lapsed(), status__in=ACTIVE) | Q(leases.free(), status=Run.Status.RUNNING)
+    waiting = Run.objects.filter(_queued(before=Now()) | left_behind)
     for runs in by_fewest_workers(waiting, "created_by"):
-        impatient = runs.filter(ready_at__lt=now - PATIENCE).order_by("ready_at", "id")
+        impatient = runs.filter(ready_at__lt=Now() - PATIENCE).order_by("ready_at", "id")
         for run in [*impatient[:_CANDIDATES], *runs.order_by("remaining", "ready_at", "id")[:_CANDIDATES]]:
             if _take(run, owner):
                 return run
-    for run in Run.objects.filter(status__in=ACTIVE, lease_until__gte=now).order_by("id")[:_CANDIDATES]:
+    for run in Run.objects.filter(leases.held(), status__in=ACTIVE).order_by("id")[:_CANDIDATES]:
         # Its process may have been killed on this machine; then nobody has to wait until the lease lapses.
         if leases.has_ended(run.lease_owner) and _take(run, owner):
             return run
@@ -60,9 +59,8 @@ def by_fewest_workers(rows: QuerySet[T], path: str) -> Iterator[QuerySet[T]]:
 
 def count_workers() -> Counter[UserId]:
     """Return how many processes execute the runs of each user."""
-    held = Q(lease_until__gte=timezone.now()) & ~Q(lease_owner="")
-    runs = Run.objects.filter(held).order_by().values_list("created_by", "lease_owner")
-    shards = Shard.objects.filter(held, done=False).order_by().values_list("run__created_by", "lease_owner")
+    runs = Run.objects.filter(leases.held()).order_by().values_list("created_by", "lease_owner")
+    shards = Shard.objects.filter(leases.held(), done=False).order_by().values_list("run__created_by", "lease_owner")
     return Counter(user for user, _ in runs.union(shards))  # a process that leads a run may also have its shards
 
 
@@ -71,14 +69,14 @@ def should_make_way(run: Run) -> bool:
 
     If several processes ask, about as many make way as runs wait.
     """
-    waiting = Run.objects.filter(_queued(before=timezone.now() - _IDLE_WORKERS_TAKE_IT)).exclude(pk=run.pk)
+    waiting = Run.objects.filter(_queued(before=Now() - _IDLE_WORKERS_TAKE_IT)).exclude(pk=run.pk)
     users = _users(waiting, "created_by")
     if not users:
         return False
     own, workers = run.created_by_id, count_workers()
     if not _has_unfair_share(own, users, workers):
         behind = {user for user in users if user == own or workers[user] < workers[own]}
-        before = Q(ready_at__lt=timezone.now() - PATIENCE) | Q(remaining__lt=count_missing(run))
+        before = Q(ready_at__lt=Now() - PATIENCE) | Q(remaining__lt=count_missing(run))
         waiting = waiting.filter(before, _of_users("created_by", behind))
     return _is_chosen(waiting.count(), workers)
 

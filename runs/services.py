@@ -8,9 +8,10 @@ from contextlib import suppress
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from hub.common import wording
+from hub.common import leases, wording
 from hub.common.errors import Conflict, UserError
 from hub.models import Team
 from hub.protocols.messages import JSON
@@ -93,8 +94,10 @@ def create_run(
             tracking_state=_tracking_state(config),
             remaining=remaining,
             lease_owner=owner,
-            lease_until=timezone.now() + LEASE if owner else None,
+            lease_until=leases.end_after(LEASE) if owner else None,
+            ready_at=Now(),
         )
+        run.refresh_from_db(fields=["lease_until", "ready_at"])
         RunEnvironment.objects.bulk_create(
             RunEnvironment(
                 run=run,

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from django.db import transaction
+from django.db.models import Expression
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from hub.common import leases
@@ -49,7 +51,7 @@ class RunChanges(TypedDict, total=False):
     seconds: float
     cost_usd: float | None
     summaries: dict[str, JSON]
-    ready_at: datetime
+    ready_at: Expression
     faults: int
     failing_since: datetime | None
 
@@ -62,7 +64,7 @@ class _Timestamps(TypedDict, total=False):
 
 
 class _Waiting(TypedDict, total=False):
-    ready_at: datetime
+    ready_at: Expression
     remaining: int
     faults: int
     failing_since: datetime | None
@@ -98,7 +100,7 @@ def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpac
         timestamps |= {"evaluated_at": None}
     waiting: _Waiting = {}
     if to == Status.QUEUED:
-        waiting |= {"ready_at": now, "remaining": count_missing(run)}
+        waiting |= {"ready_at": Now(), "remaining": count_missing(run)}
     if to in ENDED or before in ENDED:
         waiting |= {"faults": 0, "failing_since": None}
     gives_up_lease = to in ENDED or (before in ACTIVE and to == Status.QUEUED)
@@ -115,6 +117,8 @@ def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpac
         raise StatusConflict(f"Run {run.pk} was changed by another process.")
     for name, value in values.items():
         setattr(run, name, value)
+    if to == Status.QUEUED:
+        run.refresh_from_db(fields=["ready_at"])  # computed by the database
     _log(run, event, before, to, owner)
 
 

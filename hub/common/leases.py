@@ -4,6 +4,8 @@ A lease is taken, renewed and released by one UPDATE each that names the state i
 the same lease. An owner is a string `host:pid:token`. While its process lives, it also locks the file
 `leases/token` in the data folder. If that lock is free, the process has ended and nobody needs to wait until its lease
 lapses. The name of the host alone proves nothing: two containers may have the same one.
+
+All times of leases are those of the database, so the clocks of the machines need not agree.
 """
 
 import atexit
@@ -11,7 +13,9 @@ import fcntl
 import logging
 import os
 import platform
+import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +26,13 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, models
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
 logger = logging.getLogger(__name__)
 
+# On macOS, CLOCK_MONOTONIC goes on while the machine sleeps.
+_CLOCK = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
 _locks: dict[str, int] = {}  # owner -> open lock file, for the owners in this process
 
 
@@ -91,14 +98,33 @@ def has_ended(owner: str) -> bool:
 
 def free() -> Q:
     """Return the condition under which a lease may be taken: it has no owner, or it has lapsed."""
-    return Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+    return Q(lease_owner="") | Q(lease_until=None) | lapsed()
+
+
+def lapsed() -> Q:
+    """Return the condition that a lease was not renewed in time."""
+    return Q(lease_until__lt=Now())
+
+
+def held() -> Q:
+    """Return the condition that a lease has an owner and has not lapsed. The owner's process may have ended."""
+    return ~Q(lease_owner="") & Q(lease_until__gte=Now())
+
+
+def end_after(duration: timedelta) -> CombinedExpression:
+    """Return when a lease ends that begins now, as an expression for `lease_until`."""
+    return Now() + duration
+
+
+def lease_clock() -> float:
+    """Return seconds of a clock for measuring how long a lease has been held: nobody sets it, and it counts sleep."""
+    return time.clock_gettime(_CLOCK)
 
 
 def is_held(row: Leased) -> bool:
-    """Return whether *row*, as it was read, has an owner whose lease has not lapsed and whose process may be alive."""
-    if not row.lease_owner or row.lease_until is None or row.lease_until < timezone.now():
-        return False
-    return not has_ended(row.lease_owner)
+    """Return whether *row*, read from the database again, is leased to a process that may be alive."""
+    owner = type(row)._default_manager.filter(held(), pk=row.pk).values_list("lease_owner", flat=True).first()
+    return owner is not None and not has_ended(owner)
 
 
 def take(
@@ -113,13 +139,12 @@ def take(
     """Take the lease of *row* for *duration* and apply *changes* in the same statement.
 
     Returns False if it has another owner, or if the row does not meet *condition*. The row is then read again, unless
-    *condition* proves that it is unchanged and *refresh* is False.
+    *condition* proves that it is unchanged and *refresh* is False: then only its owner is set.
     """
     rows = type(row)._default_manager.filter(pk=row.pk)
     if condition is not None:
         rows = rows.filter(condition)
-    until = timezone.now() + duration
-    taken = {**changes, "lease_owner": owner, "lease_until": until}
+    taken = {**changes, "lease_owner": owner, "lease_until": end_after(duration)}
     if not rows.filter(free()).update(**taken):
         holder = rows.values_list("lease_owner", flat=True).first()
         if not holder or not has_ended(holder) or not rows.filter(lease_owner=holder).update(**taken):
@@ -127,14 +152,14 @@ def take(
     if refresh:
         row.refresh_from_db()
     else:
-        row.lease_owner, row.lease_until = owner, until
+        row.lease_owner = owner
     return True
 
 
 def renew(model: type[Leased], pk: int | uuid.UUID, owner: str, duration: timedelta, **changes: object) -> None:
     """Extend the lease by *duration* from now and apply *changes*. Raises LeaseLost if it has another owner."""
-    held = model._default_manager.filter(pk=pk, lease_owner=owner)
-    if not held.update(lease_until=timezone.now() + duration, **changes):
+    owned = model._default_manager.filter(pk=pk, lease_owner=owner)
+    if not owned.update(lease_until=end_after(duration), **changes):
         raise LeaseLost(f"{model._meta.verbose_name} {pk} was taken over by another process.")
 
 
@@ -174,13 +199,13 @@ def release(row: Leased, owner: str, **changes: object) -> bool:
 
 def expire(row: Leased, **changes: object) -> bool:
     """End the lease of *row* if it has lapsed, and apply *changes* in the same statement; False if it has not."""
-    return _end(row, ~Q(lease_owner="") & Q(lease_until__lt=timezone.now()), changes)
+    return _end(row, ~Q(lease_owner="") & lapsed(), changes)
 
 
 def _end(row: Leased, condition: Q, changes: dict[str, object]) -> bool:
     """End the lease of *row* if it meets *condition*, and apply *changes* in the same statement."""
-    held = type(row)._default_manager.filter(condition, pk=row.pk)
-    if not held.update(lease_owner="", lease_until=None, **changes):
+    rows = type(row)._default_manager.filter(condition, pk=row.pk)
+    if not rows.update(lease_owner="", lease_until=None, **changes):
         return False
     row.lease_owner, row.lease_until = "", None
     return True

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from hub.bundles.stored import ArchivesUnreachable
@@ -75,6 +76,6 @@ def return_after_fault(run: Run, fault: InfrastructureFault, owner: str) -> None
         cost_usd=run.cost_usd,
         faults=faults,
         failing_since=failing_since,
-        ready_at=now + timedelta(seconds=delay),
+        ready_at=Now() + timedelta(seconds=delay),
     )
     logger.warning("run %s is retried in %.0f s: %s", run.pk, delay, fault, extra={"run_id": run.pk, "faults": faults})

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from hub.common import leases
 from runs.execution.plan import Block, EvaluatedEnvironment, EvaluatedModel
@@ -105,7 +104,7 @@ def _waiting(reserved_for: str) -> QuerySet[Shard]:
 
 
 def _take_abandoned(shards: QuerySet[Shard], owner: str) -> Shard | None:
-    held = shards.filter(lease_until__gte=timezone.now()).exclude(lease_owner="").select_related("run")
+    held = shards.filter(leases.held()).select_related("run")
     for shard in held[:_CANDIDATES]:
         # Its process may have been killed on this machine; then nobody has to wait until the lease lapses.
         if leases.has_ended(shard.lease_owner) and _take_lease(shard, owner):
@@ -130,7 +129,7 @@ def _has_budget(run: Run) -> bool:
 def renew_shards(run_id: int, owner: str) -> None:
     """Extend the leases of *owner* on shards of the run. Those that it has lost are noticed when it stores."""
     held = Shard.objects.filter(run_id=run_id, lease_owner=owner, done=False)
-    held.update(lease_until=timezone.now() + LEASE)
+    held.update(lease_until=leases.end_after(LEASE))
 
 
 def release_shards(run_id: int, owner: str) -> None:
@@ -140,8 +139,8 @@ def release_shards(run_id: int, owner: str) -> None:
 
 def held_by_others(run_id: int, owner: str) -> bool:
     """Return whether another process executes shards of the run."""
-    held = Shard.objects.filter(run_id=run_id, done=False, lease_until__gte=timezone.now())
-    holders = held.exclude(lease_owner__in=["", owner]).values_list("lease_owner", flat=True).distinct()
+    held = Shard.objects.filter(leases.held(), run_id=run_id, done=False)
+    holders = held.exclude(lease_owner=owner).values_list("lease_owner", flat=True).distinct()
     return any(not leases.has_ended(holder) for holder in holders.order_by())
 
 

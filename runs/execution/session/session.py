@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from hub.common.digests import attempt_seed
 from hub.common.garbage_collection import collect_seldom
+from hub.common.leases import lease_clock
 from hub.common.tracing import span
 from hub.protocols.calls import CallKey, ModelError
 from runs.execution.connections import Connection, close_all, connect
@@ -62,7 +63,7 @@ class RunSession:
         self._options = options
         self._resumed = resumed
         self._lease_error: Exception | None = None
-        self._leased_until = time.time() + LEASE.total_seconds()
+        self._leased_until = lease_clock() + LEASE.total_seconds()
         self._ended = False
         self._stages = StageRunner(context)
         self._status_if_stopped = Status.INTERRUPTED
@@ -208,12 +209,12 @@ class RunSession:
 
     def _holds_lease(self) -> bool:
         """Return whether no other process can have taken over what this one has leased."""
-        return time.time() < self._leased_until
+        return lease_clock() < self._leased_until
 
     def _renew(self, budget: Budget) -> tuple[bool, dict[int, str]]:
         """Renew all leases. Return whether the run is to stop, and why models were stopped by another process."""
         run_id, owner, share = self._run.pk, self._context.owner, self._context.share
-        now = time.time()
+        now = lease_clock()
         if share.leads:
             stops = self._renew_run()
             self._stages.store_progress()

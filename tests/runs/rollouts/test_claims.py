@@ -143,7 +143,7 @@ def test_lease_is_renewed_after_an_error_of_the_database(http: Client, monkeypat
     monkeypatch.setattr(claims, "_RENEW_EVERY_S", 0.02)
     monkeypatch.setattr(leases, "renew", fails_once)
     with claims.claim_step(session, wait=False):
-        until = session.lease_until
+        until = EpisodeSession.objects.get().lease_until
         wait_until(lambda: EpisodeSession.objects.filter(lease_until__gt=until).exists())
 
 
