@@ -18,7 +18,12 @@ class HasSource(Protocol):
 VerdictT = TypeVar("VerdictT", bound=HasSource)
 
 
+def precedence_of(verdict: HasSource) -> int:
+    """Return the position of the verdict's source in PRECEDENCE; the lowest takes precedence."""
+    return PRECEDENCE.index(Preference.Source(verdict.source))
+
+
 def with_highest_precedence(verdicts: Sequence[VerdictT]) -> list[VerdictT]:
     """Return the verdicts of the source with the highest precedence."""
-    first = min((PRECEDENCE.index(Preference.Source(verdict.source)) for verdict in verdicts), default=0)
+    first = min(map(precedence_of, verdicts), default=0)
     return [verdict for verdict in verdicts if verdict.source == PRECEDENCE[first]]

@@ -48,7 +48,8 @@ class Decision:
     """Decision of a reviewer. `verdict` is first, second, tie or both_bad; texts name the responses A and B as shown.
 
     `fields` has values of `Preference.DECISION_FIELDS` by name, as the reviewer entered them. `kept` holds ids of
-    suggested issues. `defect` describes what is wrong with the tests; a verdict that overrules them requires it.
+    suggested issues. `defect` describes what is wrong with the tests and is reported whatever the verdict is; a verdict
+    that overrules them requires it.
     `blind` says that the hidden suggestion had not been shown yet, so that a form sent twice does not count as
     confirmation.
     """
@@ -117,9 +118,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
             issues=issues,
             evidence=evidence,
             reviewer=assignment.reviewer,
-            reaction=replace(reaction, defect=_file_defect(assignment, decision))
-            if reaction.disputes_tests
-            else reaction,
+            reaction=replace(reaction, defect=_file_defect(assignment, decision)),
             seconds=(now - assignment.started_at).total_seconds(),
             supersedes=_undone_preference(assignment),
         )
@@ -131,7 +130,8 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
 def _stored_decision(assignment: Assignment, decision: Decision) -> Preference:
     """Return the preference of *assignment*, which is not open, if it is equal to *decision*.
 
-    Raises AlreadyDecided if verdict, fields or issues differ, and AssignmentLost if there is no preference.
+    Raises AlreadyDecided if verdict, fields or issues differ or the defect was not reported with it, and AssignmentLost
+    if there is no preference.
     """
     stored = assignment.preference
     if assignment.state != DONE or stored is None:
@@ -139,7 +139,10 @@ def _stored_decision(assignment: Assignment, decision: Decision) -> Preference:
     sides, choices = Sides(assignment.swapped), lists_choices(stored.first.prompt)
     entered = storable(stored_values(decision.fields, sides, choices=choices))
     same_fields = all(getattr(stored, name) == value for name, value in entered.items())
-    if decision.verdict != stored.verdict or not same_fields or not _has_issues_of(stored, decision, sides, choices):
+    described = storable(name_responses_by_id(assignment, decision.defect.strip()))
+    same_defect = described in (stored.defect.description if stored.defect is not None else "")
+    same = decision.verdict == stored.verdict and same_fields and same_defect
+    if not same or not _has_issues_of(stored, decision, sides, choices):
         raise AlreadyDecided(
             f"You had already decided pair {assignment.pair_id}, so what you sent now is not stored. To change your "
             "last decision, undo it."
@@ -171,10 +174,15 @@ def _has_issues_of(stored: Preference, decision: Decision, sides: Sides, choices
     return kept == suggested.intersection(decision.kept) and marks == entered
 
 
-def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
-    """Return the reviewer's open defect report about the case with what they wrote now, or create one."""
+def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect | None:
+    """Return the reviewer's open defect report about the case with what they wrote now, or create one.
+
+    Returns None if they described no defect.
+    """
     case, reviewer = assignment.pair.case, assignment.reviewer
     description = name_responses_by_id(assignment, decision.defect.strip())
+    if not description:
+        return None
     waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
     if waiting is None:
         return report_defect(case=case, description=description, user=reviewer)

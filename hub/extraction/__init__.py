@@ -1,8 +1,9 @@
 """Extraction of answers from a model's text: code, numbers, choices, JSON and final answers. No side effects."""
 
 from hub.extraction.choices.answers import choice
+from hub.extraction.corrections import announces_correction, is_refused
 from hub.extraction.fences import Fence, fences
-from hub.extraction.json_values import NoJSON, complete_json, json_value, json_values
+from hub.extraction.json_values import LocatedValue, NoJSON, complete_json, json_value, json_values, locate_json
 from hub.extraction.normalization import answer_text, clean, without_reasoning
 from hub.extraction.numeric.answers import number, quantity, read_number
 from hub.extraction.numeric.quantities import Quantity, numbers, quantities
@@ -14,9 +15,11 @@ from hub.extraction.statements import final_answer, final_answer_as_written, str
 __all__ = [
     "Code",
     "Fence",
+    "LocatedValue",
     "NoJSON",
     "NumberReading",
     "Quantity",
+    "announces_correction",
     "answer_text",
     "choice",
     "clean",
@@ -27,8 +30,10 @@ __all__ = [
     "fences",
     "final_answer",
     "final_answer_as_written",
+    "is_refused",
     "json_value",
     "json_values",
+    "locate_json",
     "number",
     "numbers",
     "quantities",

@@ -76,7 +76,8 @@ _REFUSAL = re.compile(
     r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
     r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
     r"(?:(?:help|assist)\b(?! (?:but|it|\w+ing)\b)|(?:answer|comply|continue)\s?[.,;:]"
-    r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss) (?:that|this|it|such|your|the (?:question|problem"
+    r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss"
+    r"|judge|grade|rate|compare) (?:that|this|it|such|your|the (?:question|problem"
     r"|request))\b)"
     r"|(?:i['’]m sorry,?\s(?:but )?)?i\s(?:really |honestly )?(?:don['’]t|do not) know"
     r"(?:\s(?:that|this|it|the (?:answer|solution)|the answer to (?:that|this)))?\s?(?:[.,;:!—–]|\n|$)",
@@ -109,6 +110,11 @@ _END = 600  # characters at the end of a text that are searched for _UNDECIDED
 def reopening_positions(text: str) -> list[int]:
     """Return the positions after words that announce a correction ("Wait", "Actually", "Correction")."""
     return [match.end() for match in _REOPENING.finditer(text)]
+
+
+def announces_correction(text: str) -> bool:
+    """Return whether *text*, which follows a statement, corrects or withdraws it."""
+    return bool(reopening_positions(text)) or withdrawal_end(text) >= 0
 
 
 def withdrawal_end(text: str, start: int = 0) -> int:

@@ -4,6 +4,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from hub.extraction.fences import fences
 from hub.extraction.normalization import answer_text
@@ -26,6 +27,14 @@ _Closing = tuple[str, "_Closing | None"]
 
 class NoJSON(ValueError):
     """Text without a JSON value. The message contains the position at which parsing failed."""
+
+
+class LocatedValue(NamedTuple):
+    """Object or array in a text, with its place."""
+
+    value: object
+    start: int
+    end: int
 
 
 def json_value(text: str) -> object:
@@ -55,7 +64,7 @@ def json_values(text: str) -> list[object]:
         return only
     blocks = [block for block in reversed(fences(text)) if block.language in _JSON_FENCES]
     fenced = _loaded([block.text for block in sorted(blocks, key=lambda block: not block.language)])
-    in_prose = list(reversed(_within(text)))
+    in_prose = [found.value for found in reversed(locate_json(text))]
     return fenced + sorted(in_prose, key=_is_minor)
 
 
@@ -114,7 +123,7 @@ def _loaded(texts: Sequence[str]) -> list[object]:
     return values
 
 
-def _within(text: str) -> list[object]:
+def locate_json(text: str) -> list[LocatedValue]:
     """Return the outermost objects and arrays of *text*, in order."""
     decoder = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_object)
     values = []
@@ -122,7 +131,7 @@ def _within(text: str) -> list[object]:
     while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:
         try:
             value, position = decoder.raw_decode(text, start)
-            values.append(value)
+            values.append(LocatedValue(value, start, position))
         except (ValueError, RecursionError):
             position = _end_of_invalid(text, start) if _BEGINNING.match(text, start) else start + 1
             failures += 1

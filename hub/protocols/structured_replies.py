@@ -101,18 +101,22 @@ def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
     """Return the object of *shape* in *text*, and the problem if there is none.
 
     The object may be in a fence, within prose, or the only object in another object or a list. The last valid one of
-    several counts. A truncated object is completed if all required keys come before the cut.
+    several counts, unless the text refuses to answer, or corrects the object in words after it. A truncated object is
+    completed if all required keys come before the cut.
     """
-    values = extraction.json_values(text)
+    cleaned = extraction.answer_text(text)
+    located = extraction.locate_json(cleaned)
+    for found in reversed(located):
+        answer, _ = _validated(found.value, shape)
+        if answer is not None:
+            problem = _contradiction(cleaned, located, found)
+            return (None, problem) if problem else (answer, "")
     problem = ""
-    for value in values:
-        try:
-            return shape.model_validate(value), ""
-        except ValidationError as error:
-            unwrapped = _unwrapped(value, shape)
-            if unwrapped is not None:
-                return unwrapped, ""
-            problem = problem or _mistakes(error, shape)
+    for value in extraction.json_values(text):  # also finds values in fences after an object that is not closed
+        answer, mistakes = _validated(value, shape)
+        if answer is not None:
+            return answer, ""
+        problem = problem or mistakes
     cut = extraction.complete_json(text)
     if cut is not None:
         try:
@@ -120,6 +124,26 @@ def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
         except ValidationError as error:
             problem = problem or f"the JSON object is cut off, and so far {_mistakes(error, shape)}"
     return None, problem or ("the answer is empty" if not text.strip() else "it contains no JSON object")
+
+
+def _contradiction(text: str, located: Sequence[extraction.LocatedValue], answer: extraction.LocatedValue) -> str:
+    """Return how the words of *text* around its JSON contradict the *answer* in it, or ""."""
+    ends = [0, *(found.end for found in located)]
+    starts = [*(found.start for found in located), len(text)]
+    words = " ".join(text[end:start].strip() for end, start in zip(ends, starts, strict=True))
+    if extraction.is_refused(words):
+        return "it refuses to answer, and has a JSON object as well"
+    if extraction.announces_correction(text[answer.end :]):
+        return "it corrects the JSON object in words after it"
+    return ""
+
+
+def _validated(value: JSON, shape: type[Shape]) -> tuple[Shape | None, str]:
+    """Return *value*, or the only object in it, as *shape*; if it is neither, None and the mistakes of *value*."""
+    try:
+        return shape.model_validate(value), ""
+    except ValidationError as error:
+        return _unwrapped(value, shape), _mistakes(error, shape)
 
 
 def _unwrapped(value: JSON, shape: type[Shape]) -> Shape | None:

@@ -26,8 +26,10 @@ from preferences.exporters.records import preference_record
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
 from preferences.selectors import (
+    PreferenceFilters,
     case_has_accepted_defect,
     current_preferences,
+    filter_preferences,
     openly_disputing_preferences,
     with_related_objects,
 )
@@ -47,8 +49,17 @@ _CHUNK = 500  # preferences with all their texts in memory at a time
 Viewer = User | AnonymousUser
 
 
-def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> PreferenceReport:
-    """Write *rows* to *out*, a file if it has the suffix of the format, else a folder.
+def export_preferences(
+    rows: QuerySet[Preference],
+    out: Path,
+    *,
+    format: str,
+    filters: PreferenceFilters | None = None,
+    force: bool = False,
+) -> PreferenceReport:
+    """Write those of *rows* that match *filters* to *out*, a file if it has the suffix of the format, else a folder.
+
+    Rows that do not match are not written, but their verdicts can contradict those that match.
 
     Beside a file `name.jsonl`, the files `name.ties.jsonl`, `name.provenance.jsonl` and `name.card.md` are written. In
     a folder, their names are `data.jsonl`, `ties.jsonl`, `provenance.jsonl` and `README.md`. Raises ExportError if
@@ -61,7 +72,7 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
         names = [f"data{export_format.suffix}", "provenance.jsonl", "ties.jsonl", "README.md"]
         places = [folder / (_beside(out, name) if single else name) for name in names]
         data, provenance, ties, card = (outputs.file(place) for place in places)
-        export = LintedExport.of(rows, export_format)
+        export = LintedExport.of(rows, export_format, filters)
         with provenance.open("wb") as traces:
             export_format.write(export.rows(traces), data)
         export.require_rows()
@@ -75,7 +86,9 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
     return report
 
 
-def zip_preferences(rows: QuerySet[Preference], *, format: str, viewer: Viewer | None) -> Iterator[bytes]:
+def zip_preferences(
+    rows: QuerySet[Preference], *, format: str, viewer: Viewer | None, filters: PreferenceFilters | None = None
+) -> Iterator[bytes]:
     """Yield a .zip with the files that `export_preferences` writes to a folder, while its rows are made.
 
     What *viewer* may not read of the rows, such as reasons of scores, is left out; None may read all.
@@ -83,7 +96,7 @@ def zip_preferences(rows: QuerySet[Preference], *, format: str, viewer: Viewer |
     A format that is not lines of JSON is written to disk before the first piece. Raises ExportError before the first
     piece if nothing is left to write.
     """
-    export = LintedExport.of(rows, FORMATS.require(format), viewer)
+    export = LintedExport.of(rows, FORMATS.require(format), filters, viewer)
     name = f"data{export.format.suffix}"
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder, ZipStream() as archive:
         provenance = Path(folder, "provenance.jsonl")
@@ -118,10 +131,20 @@ class LintedExport:
     viewer: Viewer | None
 
     @classmethod
-    def of(cls, rows: QuerySet[Preference], export_format: PreferenceFormat, viewer: Viewer | None = None) -> Self:
-        """Lint *rows*."""
+    def of(
+        cls,
+        rows: QuerySet[Preference],
+        export_format: PreferenceFormat,
+        filters: PreferenceFilters | None = None,
+        viewer: Viewer | None = None,
+    ) -> Self:
+        """Lint those of *rows* that match *filters*."""
+        matching, others = rows, rows.none()
+        if filters and any(filters.values()):
+            matching = filter_preferences(rows, **filters)
+            others = rows.exclude(pk__in=matching.order_by().values("pk"))
         disputing = _read_for_linter(openly_disputing_preferences())
-        found = lint(_read_for_linter(rows), attention_checks(), disputing)
+        found = lint(_read_for_linter(matching), attention_checks(), disputing, _read_for_linter(others))
         if not export_format.decisive_only:
             found.kept = sorted([*found.kept, *found.ties])
         return cls(export_format, PreferenceReport(left_out=found.dropped, lint=found), viewer)

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 from hub.models import CaseDefect
 from preferences.insight.agreement_statistics import correlation
 from preferences.models import Preference
-from preferences.precedence import with_highest_precedence
+from preferences.precedence import precedence_of, with_highest_precedence
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
 _BY_CHANCE = 0.05  # a careful reviewer would fail as many checks with a lower probability
@@ -122,10 +122,16 @@ def is_careless(failed: int, checks: int) -> bool:
     return tail < _BY_CHANCE
 
 
-def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks], disputing: Iterable[LinterRow] = ()) -> LintResult:
+def lint(
+    rows: Iterable[LinterRow],
+    checks: Mapping[int, Checks],
+    disputing: Iterable[LinterRow] = (),
+    others: Iterable[LinterRow] = (),
+) -> LintResult:
     """Lint preferences. *checks* maps reviewer ids to failed and total attention checks.
 
     *disputing* are verdicts with an open report about the tests. They also count if they are not among *rows*.
+    *others* are verdicts that are not exported but can contradict *rows*, because filters leave them out.
     """
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = LintResult()
@@ -138,6 +144,10 @@ def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks], disputing: Ite
         first, second = (answers.setdefault(digest, len(answers)) for digest in digests)
         return first, second
 
+    def verdict_of(row: LinterRow, first: int, second: int) -> LintedVerdict:
+        # Interned, because this is kept in memory and only few sources and verdicts exist.
+        return LintedVerdict(row.pk, first, second, sys.intern(row.source), sys.intern(row.verdict), row.longer)
+
     # Whether the tests are right is unknown until a curator has decided.
     disputed = {tuple(sorted(numbers_of(row))) for row in disputing if _unfit(row, careless) == DEFECT_OPEN}
     for row in rows:
@@ -148,10 +158,18 @@ def lint(rows: Iterable[LinterRow], checks: Mapping[int, Checks], disputing: Ite
         if why:
             result.dropped[why] += 1
         else:
-            # Interned, because this is kept in memory and only few sources and verdicts exist.
-            words = sys.intern(row.source), sys.intern(row.verdict)
-            pairs[pair].append(LintedVerdict(row.pk, first, second, *words, row.longer))
-    survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
+            pairs[pair].append(verdict_of(row, first, second))
+    unmatched: dict[tuple[int, int], list[LintedVerdict]] = defaultdict(list)
+    for row in others:
+        first, second = numbers_of(row)
+        pair = (min(first, second), max(first, second))
+        if pair in pairs and not _unfit(row, careless):
+            unmatched[pair].append(verdict_of(row, first, second))
+    survivors = [
+        kept
+        for pair, group in pairs.items()
+        if (kept := _one_of(group, unmatched.get(pair, []), result.dropped)) is not None
+    ]
     cyclic = _cyclic([verdict for verdict in survivors if verdict.decisive])
     for verdict in sorted(survivors):
         if verdict.pk in cyclic:
@@ -188,8 +206,12 @@ def _against_tests(row: LinterRow) -> str:
     return DEFECT_OPEN if row.defect_status == CaseDefect.Status.OPEN else DEFECT_REJECTED
 
 
-def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict | None:
-    """Return the verdict that represents a pair: reviewers take precedence over execution, execution over judges."""
+def _one_of(group: list[LintedVerdict], others: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict | None:
+    """Return the verdict of *group* that represents a pair, or None if verdicts contradict each other.
+
+    Reviewers take precedence over execution, execution over judges. Of *others*, which are not exported themselves,
+    those contradict the verdict that have its precedence or a higher one.
+    """
     first = with_highest_precedence(group)
     meanings = {verdict.meaning for verdict in first}
     for verdict in group:
@@ -197,6 +219,8 @@ def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict 
             repeated = REPEATED if verdict.meaning in meanings else OUTRANKED_BY_TESTS
             dropped[OUTRANKED if first[0].source == HUMAN else repeated] += 1
     group = first
+    rank = precedence_of(first[0])
+    meanings |= {verdict.meaning for verdict in others if precedence_of(verdict) <= rank}
     if len(meanings) > 1:
         dropped[DISAGREE] += len(group)
         return None

@@ -152,8 +152,8 @@ def export(request: HttpRequest) -> HttpResponseBase:
 
 def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:
     """Respond with the files of an export as a .zip, sent while its rows are made. Raises ExportError."""
-    rows = filter_preferences(visible_preferences(request.user), **filters)
-    pieces = zip_preferences(rows, format=format_name, viewer=request.user)
+    rows = visible_preferences(request.user)
+    pieces = zip_preferences(rows, format=format_name, viewer=request.user, filters=filters)
     first = next(pieces)  # raises if there is nothing to write
     return StreamingHttpResponse(
         chain([first], pieces),

@@ -93,7 +93,10 @@ class DecisionFields(serializers.ModelSerializer[Preference]):
 
 
 class DecisionIn(StrictSerializer):
-    """Decision. `kept`: ids of suggested issues to keep. `defect`: what is wrong with the tests, to overrule them."""
+    """Decision. `kept`: ids of suggested issues to keep. `defect`: what is wrong with the tests.
+
+    A verdict that contradicts the tests requires `defect`.
+    """
 
     verdict = serializers.ChoiceField(_letters(Preference.Verdict.choices))
     issues = IssueIn(many=True, default=list)

@@ -13,7 +13,7 @@ from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, PreferenceReport, export_preferences
 from preferences.models import Preference
-from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
+from preferences.selectors import PreferenceFilters, current_preferences
 from runs.exports import check_known
 from runs.management.export_command import ExportCommand
 from runs.selectors import get_run
@@ -53,8 +53,13 @@ class Command(ExportCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
-        rows = filter_preferences(current_preferences(), **_filters(options))
-        report = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
+        report = export_preferences(
+            current_preferences(),
+            options["out"],
+            format=options["format"],
+            filters=_filters(options),
+            force=options["force"],
+        )
         self.print_report(report, _describe(report))
 
 

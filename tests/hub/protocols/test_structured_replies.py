@@ -55,6 +55,11 @@ class Judges:
         '{"reason": "fine", "score": 3, "note": "and then it was cut in the mid',
         '```json\n{"reason": "fine", "score": 3, "issues": [{"quote": "a',
         '\ufeff{"reason": "fine", "score": "3"}',
+        '```json\n{"reason": "a draft", "score": 0}\n```\nCorrection: {"reason": "fine", "score": 3}',
+        '{"reason": "a draft", "score": 0}\nOn reflection:\n```json\n{"reason": "fine", "score": 3}\n```\nThat is all.',
+        'As {"a": said,\n```json\n{"reason": "fine", "score": 3}\n```',
+        'I can\'t help but like it. {"reason": "fine", "score": 3} I hope it helps.',
+        '{"reason": "fine", "score": 3}\n\nThe answer is short, but nothing is wrong.',
     ],
 )
 def test_structured_reply_is_found_in_surrounding_text(text: str) -> None:
@@ -71,6 +76,10 @@ def test_structured_reply_is_found_in_surrounding_text(text: str) -> None:
         ('{"reason": "fine", "score": "high"}', "score: must be a valid integer"),
         ('{"reason": "fine", "score": 1', "cut off, and so far score: missing; this key is required"),
         ("[1, 2]", "must be a mapping with"),
+        ('{"reason": "x", "score": 3}\n\nWait, that is wrong: I give it a 1.', "it corrects the JSON object in words"),
+        ('```json\n{"reason": "x", "score": 3}\n```\nOn reflection, the score is 1.', "it corrects the JSON object"),
+        ('I cannot judge this. A mark would be {"reason": "x", "score": 3}.', "it refuses to answer"),
+        ('I\'m sorry, but I can\'t help with that.\n```json\n{"reason": "", "score": 3}\n```', "it refuses to answer"),
     ],
 )
 def test_invalid_structured_reply_is_reported_with_its_mistake(text: str, problem: str) -> None:

@@ -69,9 +69,8 @@ def test_open_defect_exports_neither_verdict(tmp_path: Path, disputed: CaseDefec
 def test_open_defect_applies_if_filters_leave_out_the_report(
     tmp_path: Path, disputed: CaseDefect, filters: dict[str, Any]
 ) -> None:
-    rows = filter_preferences(current_preferences(), **filters)
     with pytest.raises(ExportError, match="open defect report"):
-        export_preferences(rows, tmp_path / "out", format="trl")
+        export_preferences(current_preferences(), tmp_path / "out", format="trl", filters=filters)
 
 
 def test_accepted_defect_leaves_out_execution_verdicts_of_all_pairs_of_case(tmp_path: Path) -> None:

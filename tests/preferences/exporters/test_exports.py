@@ -27,7 +27,7 @@ from preferences.evidence import evidence_of
 from preferences.exporters import FORMATS, ExportError, export, export_preferences, zip_preferences
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.models import AppendOnly, Preference
-from preferences.selectors import current_preferences, filter_preferences
+from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
 from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
 from runs.models import Response
 from tests.factories import accepted_defect, stored_response, stored_run, stored_version
@@ -438,6 +438,25 @@ def test_contradicting_reviewers_export_no_row(tmp_path: Path) -> None:
     record(first, second, "second", by="bob")
     with pytest.raises(ExportError, match="contradict each other"):
         exported(tmp_path)
+
+
+@pytest.mark.parametrize("filters", [{"reviewer": "ann"}, {"verdict": "first"}, {"source": "llm"}])
+def test_verdict_outside_of_filters_contradicts_those_that_match(tmp_path: Path, filters: PreferenceFilters) -> None:
+    first, second = responses("one", "two")
+    record(first, second, "first", by="ann")
+    record(first, second, "first", by="judge")
+    record(first, second, "second", by="bob")
+    with pytest.raises(ExportError, match="contradict each other"):
+        export_preferences(current_preferences(), tmp_path / "out", format="trl", filters=filters)
+
+
+def test_verdict_outside_of_filters_contradicts_no_verdict_that_takes_precedence(tmp_path: Path) -> None:
+    first, second = responses("one", "two")
+    record(first, second, "first", by="ann")
+    record(first, second, "first", by="bob")
+    record(first, second, "second", by="judge")
+    report = export_preferences(current_preferences(), tmp_path / "out", format="trl", filters={"reviewer": "ann"})
+    assert (report.written, dict(report.left_out)) == (1, {})
 
 
 def test_cycles_are_left_out_and_adjacent_pairs_kept(tmp_path: Path) -> None:

@@ -247,6 +247,20 @@ def test_verdict_against_tests_requires_and_reports_defect() -> None:
     assert stored.defect == CaseDefect.objects.get()
 
 
+@pytest.mark.parametrize("outcome", ["pf", "ff"])
+def test_defect_is_reported_with_a_verdict_that_does_not_contradict_tests(outcome: str) -> None:
+    waiting_pairs(1, outcome=outcome)
+    mine = assignments.claim_next_pair(reviewer())
+    decision = Decision(verdict="first", defect="The test wants 2 + 2 = 5.")
+    stored = decisions.decide(assignment=mine, decision=decision)
+    assert stored.defect == CaseDefect.objects.get()
+    assert stored.defect.description == "The test wants 2 + 2 = 5."
+    assert not stored.disputes_tests
+    assert decisions.decide(assignment=mine, decision=decision) == stored
+    with pytest.raises(AlreadyDecided):
+        decisions.decide(assignment=mine, decision=replace(decision, defect="It wants 6."))
+
+
 def test_second_verdict_against_tests_adds_to_open_defect_report() -> None:
     waiting_pairs(1, outcome="pf")
     ann = reviewer()
