@@ -7,7 +7,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from hub.selectors import may_see_content
 from preferences.models import Issue, Preference
 from preferences.sides import Side
-from runs.models import Response, Score
+from runs.models import Response, Run, Score
+from runs.selectors import may_see_log
 
 PASSED, FAILED = Response.Status.PASSED, Response.Status.FAILED
 
@@ -127,19 +128,31 @@ def may_read_words(user: User | AnonymousUser, preference: Preference, issue: Is
     return author is None or not author.saw_evidence or may_see_content(user, preference.version.environment)
 
 
-def withhold_content(user: User | AnonymousUser, preference: Preference) -> Preference:
-    """Remove from *preference*, in memory only, what *user*, who may see it, may not read, and return it.
+class Withholding:
+    """Removal of what *user*, who may see the preferences, may not read of them.
 
     These are the reasons of scores, critiques and notes that may quote them, and the id of the MLflow run, which has
-    both. The issues of *preference* must be prefetched.
+    both for all environments of the run.
     """
-    issues = preference.issues.all()
-    for issue in issues:
-        if not may_read_words(user, preference, issue):
-            issue.note = ""
-    if not may_read_words(user, preference):
-        preference.critique, preference.order_critiques = "", []
-    if not may_see_content(user, preference.version.environment):
-        preference.evidence = without_reasons(preference.evidence)
-        preference.run.tracking = {}
-    return preference
+
+    def __init__(self, user: User | AnonymousUser) -> None:
+        self._user = user
+        self._readable_logs: dict[int, bool] = {}  # by run: an export has many preferences of few runs
+
+    def __call__(self, preference: Preference) -> Preference:
+        """Change *preference*, in memory only, and return it. Its issues must be prefetched."""
+        for issue in preference.issues.all():
+            if not may_read_words(self._user, preference, issue):
+                issue.note = ""
+        if not may_read_words(self._user, preference):
+            preference.critique, preference.order_critiques = "", []
+        if not may_see_content(self._user, preference.version.environment):
+            preference.evidence = without_reasons(preference.evidence)
+        if preference.run.tracking and not self._may_see_log(preference.run):
+            preference.run.tracking = {}
+        return preference
+
+    def _may_see_log(self, run: Run) -> bool:
+        if run.pk not in self._readable_logs:
+            self._readable_logs[run.pk] = may_see_log(self._user, run)
+        return self._readable_logs[run.pk]

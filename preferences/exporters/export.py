@@ -6,7 +6,6 @@ Either all files are written or none. A .zip is sent while it is made.
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Self
@@ -17,7 +16,7 @@ from django.db.models import Count, F, Q, QuerySet
 from hub.common.output.files import Outputs
 from hub.common.output.zip_stream import ZipStream
 from preferences.answers import compare_answers
-from preferences.evidence import withhold_content
+from preferences.evidence import Withholding
 from preferences.exporters.card import dataset_card
 from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.formats.registry import FORMATS
@@ -181,7 +180,7 @@ class LintedExport:
 
     def _read(self, verdicts: list[LintedVerdict], *, cases: bool = False) -> Iterator[Preference]:
         found = _read_preferences(verdicts, cases=cases)
-        return found if self.viewer is None else map(partial(withhold_content, self.viewer), found)
+        return found if self.viewer is None else map(Withholding(self.viewer), found)
 
 
 def _names_file(out: Path, export_format: PreferenceFormat) -> bool:

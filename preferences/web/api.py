@@ -1,5 +1,7 @@
 """REST API of preferences: filtered list, exports, agreement."""
 
+from functools import cached_property
+
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,7 +13,7 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
-from preferences.evidence import withhold_content
+from preferences.evidence import Withholding
 from preferences.exporters import FORMATS
 from preferences.exporters.records import preference_record
 from preferences.insight.stored import get_agreement
@@ -45,7 +47,11 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
     """Preference with issues, evidence and provenance, as in `export?format=jsonl` but without the messages."""
 
     def to_representation(self, instance: Preference) -> JSONObject:
-        return preference_record(withhold_content(self.context["request"].user, instance))
+        return preference_record(self._withhold(instance))
+
+    @cached_property
+    def _withhold(self) -> Withholding:
+        return Withholding(self.context["request"].user)
 
 
 @extend_schema(parameters=[*FILTERS, *PAGES], responses=OpenApiTypes.OBJECT)

@@ -1,6 +1,7 @@
 """Form of a registered model, in the admin and on the site, and its presets for common endpoints."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from django import forms
 from django.conf import settings
@@ -85,14 +86,14 @@ def _providers() -> list[tuple[str, str]]:
     return [(name, name) for name, provider in PROVIDERS.items() if provider.live or name == "demo"]
 
 
-def _key_variables() -> list[tuple[str, str]]:
+def _key_variables(stored: str) -> list[tuple[str, str]]:
     """Return the variables that may hold a key, as choices of a form.
 
-    Variables that registered models use are included even if they are no longer allowed, so that the form can show
-    them; saving such a variable is an error.
+    stored: the variable of the registered model. It is included even if it is no longer allowed, so that the form can
+    show it; saving it is an error.
     """
-    stored = ModelEndpoint.objects.exclude(api_key_env="").values_list("api_key_env", flat=True)
-    return [("", "none"), *((name, name) for name in sorted({*settings.API_KEY_VARIABLES, *stored}))]
+    names = {*settings.API_KEY_VARIABLES, *filter(None, [stored])}
+    return [("", "none"), *((name, name) for name in sorted(names))]
 
 
 class ParametersField(forms.JSONField):
@@ -120,7 +121,6 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
     provider = forms.ChoiceField(choices=_providers, initial="openai", help_text="Protocol of the endpoint.")
     api_key_env = forms.ChoiceField(
-        choices=_key_variables,
         required=False,
         label="Key variable",
         help_text="Name of the environment variable with the key, never the key itself.",
@@ -164,6 +164,11 @@ class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             "requests_per_minute",
             "tokens_per_minute",
         ]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        variable = cast(forms.ChoiceField, self.fields["api_key_env"])
+        variable.choices = _key_variables(self.instance.api_key_env)
 
     def clean_parameters(self) -> dict[str, JSON]:
         parameters = self.cleaned_data["parameters"] or {}

@@ -16,7 +16,8 @@ from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from review.models import Pair
 from review.queue import assignments
-from runs.models import Run
+from runs.models import Run, RunEnvironment
+from tests.factories import stored_version
 from tests.members import member
 from tests.review.pages import suggest, waiting_pairs
 
@@ -51,6 +52,13 @@ def shown(client: Client, pair: Pair) -> list[str]:
         json.dumps(client.get("/api/v1/preferences/?source=llm").json()),
         json.dumps(client.get(f"/api/v1/pairs/{pair.pk}/").json()),
     ]
+
+
+def exported(client: Client, path: str, format: str) -> list[str]:
+    """Return the lines of all files of an export."""
+    answer = client.get(path, {"format": format})
+    archive = ZipFile(BytesIO(b"".join(cast(Iterable[bytes], answer.streaming_content))))
+    return [row for name in archive.namelist() for row in archive.read(name).decode().splitlines()]
 
 
 def test_words_of_the_judge_are_for_those_who_may_see_reasons(pair: Pair) -> None:
@@ -103,9 +111,21 @@ def test_exports_of_partly_held_out_environments_have_the_words_only_for_those_w
     Run.objects.update(tracking={"parent": f"of-{QUOTED}"})
     for user, open_to_user in ((member(), False), (User.objects.get(username="owner"), True)):
         for path in ("/preferences/export/", "/api/v1/preferences/export"):
-            answer = client_of(user).get(path, {"format": format})
-            archive = ZipFile(BytesIO(b"".join(cast(Iterable[bytes], answer.streaming_content))))
-            rows = [row for name in archive.namelist() for row in archive.read(name).decode().splitlines()]
+            rows = exported(client_of(user), path, format)
             assert any(f'"id": {pair.suggestion_id},' in row for row in rows)
             assert any(QUOTED in row for row in rows) is open_to_user
             assert any("Expected" in row for row in rows) is open_to_user
+
+
+def test_id_in_mlflow_is_withheld_if_any_environment_of_the_run_is_held_out(pair: Pair) -> None:
+    other, owner = stored_version("elsewhere", held_out=True), User.objects.get(username="owner")
+    RunEnvironment.objects.create(run=pair.run, version=other, position=1, case_count=1)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED, owner=owner)
+    Environment.objects.filter(pk=pair.case.version.environment_id).update(held_out=False)
+    Preference.objects.filter(pk=pair.suggestion_id).update(verdict="first")
+    Run.objects.update(tracking={"parent": "id-in-mlflow", "experiment_id": "1", "uri": "https://mlflow.example"})
+    for user, open_to_user in ((member(), False), (owner, True)):
+        client = client_of(user)
+        texts = [client.get(f"/preferences/{pair.suggestion_id}/").text, client.get("/api/v1/preferences/").text]
+        texts.append("".join(exported(client, "/api/v1/preferences/export", "jsonl")))
+        assert ["id-in-mlflow" in text for text in texts] == [open_to_user] * 3, user

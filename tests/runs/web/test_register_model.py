@@ -82,6 +82,8 @@ def test_key_variable_that_is_no_longer_allowed_is_reported(staff: Client) -> No
     model = ModelEndpoint.objects.create(name="old", model="m", api_key_env="OLD_KEY")
     page = f"/admin/runs/modelendpoint/{model.pk}/change/"
     assert "OLD_KEY" in staff.get(page).content.decode()
+    for other in (ADD, "/endpoints/new/"):  # the model may belong to another team
+        assert "OLD_KEY" not in staff.get(other).content.decode()
     answer = staff.post(page, form(name="old", api_key_env="OLD_KEY"))
     assert "no longer allowed" in answer.content.decode()
 
