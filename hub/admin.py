@@ -4,7 +4,7 @@ The content of a version is never edited: changed content is a new version.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django import forms
 from django.contrib import admin, messages
@@ -181,8 +181,20 @@ class EnvironmentAdmin(CuratorAdmin):
         return None if changed else record_nothing(redirect(request.get_full_path()))
 
 
+class ProtectedDeletionAdmin(admin.ModelAdmin):
+    """Admin whose page for deleting names the rows that prevent it, such as what a team owns."""
+
+    def get_deleted_objects(
+        self, objs: Sequence[Model] | QuerySet[Model], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Return what is deleted with *objs*, its counts, missing permissions, and what prevents it."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        # The page shows missing permissions instead of what prevents the deletion, and nobody may delete runs there.
+        return deleted, counts, set() if protected else missing, protected
+
+
 @admin.register(Team)
-class TeamAdmin(admin.ModelAdmin):
+class TeamAdmin(ProtectedDeletionAdmin):
     """Teams with their quotas. The members of a team are the users in its group."""
 
     list_display = ["slug", "group", "spend_usd_per_month", "runs_per_day", "storage_bytes"]

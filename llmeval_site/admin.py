@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from hub.admin import ProtectedDeletionAdmin
 from hub.web.audited import record_nothing
 from llmeval_site.accounts.passwords import invite_user
 from llmeval_site.accounts.tokens import revoke_token
@@ -20,7 +21,7 @@ from llmeval_site.models import ApiToken, AuditEntry, OpenIDIdentity, Webhook
 from review.models import Assignment
 from review.selectors import has_reviewed
 
-admin.site.unregister(User)
+admin.site.unregister([User, Group])
 
 
 @admin.register(User)
@@ -65,6 +66,11 @@ def _reviews_of(user: User) -> SafeString:
         user,
         reverse("admin:auth_user_change", args=[user.pk]),
     )
+
+
+@admin.register(Group)
+class ProtectedGroupAdmin(ProtectedDeletionAdmin, GroupAdmin):
+    """Django's admin of groups. The group of a team that owns something is not deleted, like the team."""
 
 
 class SecretsAdmin(admin.ModelAdmin):

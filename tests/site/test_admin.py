@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from hub.models import Team
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.models import ApiToken, Webhook
 from llmeval_site.webhooks.deliveries import create_webhook
 from review.models import Assignment
+from runs.models import Run
+from tests.factories import stored_run, stored_version
 from tests.members import member
 from tests.review.pages import waiting_pairs
 
@@ -81,3 +84,16 @@ def test_assignments_are_searched_by_reviewer_pair_case_and_skip_reason(client: 
         page = client.get("/admin/review/assignment/", {"q": text}).text
         assert f"/assignment/{rows[0].pk}/change/" in page, text
         assert f"/assignment/{rows[1].pk}/change/" not in page, text
+
+
+@pytest.mark.parametrize("model", ["hub/team", "auth/group"])
+def test_the_page_for_deleting_a_team_names_what_it_owns(admin_client: Client, model: str) -> None:
+    group = Group.objects.create(name="vision")
+    team = Team.objects.create(group=group, slug="vision")
+    run = stored_run(stored_version())
+    Run.objects.filter(pk=run.pk).update(team=team)
+    address = f"/admin/{model}/{team.pk if model == 'hub/team' else group.pk}/delete/"
+    for page in (admin_client.get(address).text, admin_client.post(address, {"post": "yes"}).text):
+        assert f"(run {run.pk})" in page
+        assert "permission" not in page
+    assert Team.objects.filter(pk=team.pk).exists()
