@@ -54,6 +54,14 @@ def test_preference_page_links_to_responses_run_version_and_case(visitor: Client
     assert "not logged" in page
 
 
+def test_preference_page_of_a_deleted_run_has_no_link_that_leads_nowhere(visitor: Client, two: Preference) -> None:
+    Run.objects.update(deleted_at=timezone.now())
+    page = visitor.get(f"/preferences/{two.pk}/").content.decode()
+    assert f"test run (run {two.run_id}), deleted" in page
+    linked = {path for path in re.findall(r'href="(/[^"#?]+)', page) if not path.startswith("/static/")}
+    assert [path for path in linked if visitor.get(path).status_code == 404] == []
+
+
 def test_preference_page_links_to_mlflow(visitor: Client, two: Preference) -> None:
     Run.objects.update(tracking={"uri": "http://mlflow:5000", "experiment_id": "3", "parent": "abc"})
     assert (
