@@ -5,7 +5,9 @@ from typing import Annotated, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hub.common.documents.validation import describe_error
 from hub.common.problems import Problem
+from hub.common.wording import end_sentence
 from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
 from hub.harnesses.steps.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
@@ -27,10 +29,24 @@ class CustomHarnessOptions(HarnessOptions):
     call_seconds: Annotated[float, Field(ge=0.1, le=600)] = 10.0
 
 
-class _Message(BaseModel):
+class ReturnedMessage(BaseModel):
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[dict[str, object]] | None = None
+
+
+class ReturnedFunction(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    name: Annotated[str, Field(min_length=1)]
+    parameters: dict[str, object] | None = None
+
+
+class ReturnedTool(BaseModel):
+    """Tool as endpoints accept it. Without this check, each of them would refuse every request of the episode."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["function"]
+    function: ReturnedFunction
 
 
 class CustomHarnessResult(BaseModel):
@@ -38,8 +54,8 @@ class CustomHarnessResult(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     state: object = None
-    messages: list[_Message] = []
-    tools: list[dict[str, object]] = []
+    messages: list[ReturnedMessage] = []
+    tools: list[ReturnedTool] = []
     done: bool = False
     reward: Annotated[float, Field(allow_inf_nan=False)] | None = None
     truncated: bool = False
@@ -84,7 +100,7 @@ class CustomHarness(Harness[CustomHarnessOptions]):
             place = ".".join(str(part) for part in first["loc"]) or "the whole"
             raise HarnessError(
                 f"{options.path}: {function} must return {{state, messages, tools, done, reward, truncated, info}}; "
-                f"{place}: {first['msg']}."
+                f"{place}: {end_sentence(describe_error(first, CustomHarnessResult))}"
             ) from None
 
     def _turn(self, answer: CustomHarnessResult, turns: int, options: CustomHarnessOptions) -> Turn:
@@ -92,7 +108,7 @@ class CustomHarness(Harness[CustomHarnessOptions]):
         return Turn(
             state={"world": answer.state, "turns": turns},
             messages=[cast(Message, message.model_dump(exclude_unset=True)) for message in answer.messages],
-            tools=cast(list[Tool], answer.tools),
+            tools=[cast(Tool, tool.model_dump(exclude_unset=True)) for tool in answer.tools],
             done=answer.done or limited,
             reward=answer.reward,
             truncated=answer.truncated or limited,

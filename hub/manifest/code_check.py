@@ -16,10 +16,13 @@ def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     bound |= {alias.asname or alias.name for node in imports for alias in node.names}
+    is_async = {node.name: node for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
     problems = []
     for name, parameters in calls.items():
         call = f"{name}({', '.join(parameters)})"
-        if name in defined and not _takes(defined[name].args, len(parameters)):
+        if name in is_async and name not in defined:
+            problems.append(f"{path}:{is_async[name].lineno}: {name} is async; write a plain function {call}")
+        elif name in defined and not _takes(defined[name].args, len(parameters)):
             problems.append(f"{path}:{defined[name].lineno}: {name} cannot be called as {call}")
         elif name not in defined and name not in bound and "*" not in bound:
             problems.append(f"{path} defines no function {call}")

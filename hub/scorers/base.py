@@ -72,6 +72,10 @@ class Verdict:
     detail: dict[str, JSON] = field(default_factory=dict)
     outcome: Outcome | None = None
 
+    def __post_init__(self) -> None:
+        if self.value is not None and rounded_score(self.value) is None:
+            raise ValueError(f"The value of a verdict must be from 0 to 1, or None if undecided, not {self.value!r}.")
+
     @classmethod
     def of(cls, passed: bool, reason: str, **detail: JSON) -> "Verdict":
         return cls(value=1.0 if passed else 0.0, reason=reason, detail=detail)

@@ -37,9 +37,8 @@ def write_bundle(found: FoundTasks, folder: Path, *, slug: str, version: str) ->
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(task.solution, encoding="utf-8", errors="surrogateescape")
             answers.append({"case": task.id, "script": f"solution/{task.id}.sh"})
-        rows.append(
-            {"id": task.id, "input": task.instruction, "metadata": {"workdir": task.workdir, **task.limits}},
-        )
+        metadata = {**task.labels, "workdir": task.workdir, **task.limits}
+        rows.append({"id": task.id, "input": task.instruction, "metadata": metadata})
     (folder / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     if answers:
         (folder / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8")

@@ -26,7 +26,10 @@ class TaskRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HarborTask:
-    """A task folder and what its environment needs. `solution` is the script of its gold answer, "" without one."""
+    """A task folder and what its environment needs. `solution` is the script of its gold answer, "" without one.
+
+    `labels` are the texts of `[metadata]` by which reports group results.
+    """
 
     id: str
     folder: Path
@@ -36,6 +39,7 @@ class HarborTask:
     installs: Installs
     environment: Mapping[str, str]
     verifier_environment: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
     solution: str = ""
     without_solution: str = ""  # the reason
     from_root: bool = False
@@ -59,6 +63,13 @@ class FoundTasks:
     refused: dict[str, str] = field(default_factory=dict)
 
 
+def _earlier_format(path: Path) -> str:
+    """Return advice if *path* has tasks of Terminal-Bench, whose format is the one before Harbor's; "" otherwise."""
+    if not (path / "task.yaml").is_file() and not any(path.glob("*/task.yaml")):
+        return ""
+    return " Tasks of Terminal-Bench (task.yaml) are converted by Harbor: harbor tasks migrate -i TASKS -o CONVERTED."
+
+
 def find_tasks(path: Path) -> FoundTasks:
     """Read the task at *path*, or all tasks in the folder *path*. Raises UserError if there is none."""
     found = FoundTasks()
@@ -66,7 +77,8 @@ def find_tasks(path: Path) -> FoundTasks:
         raise UserError(f"{path}: there is no such folder.")
     folders = [path] if (path / "task.toml").is_file() else sorted(item.parent for item in path.glob("*/task.toml"))
     if not folders:
-        raise UserError(f"{path}: there is no task.toml here, nor in the folders directly below.")
+        advice = _earlier_format(path)
+        raise UserError(f"{path}: there is no task.toml here, nor in the folders directly below.{advice}")
     for folder in folders:
         try:
             task = read_task(folder)
@@ -124,10 +136,16 @@ def read_task(folder: Path) -> HarborTask:
         installs=installs,
         environment=variables,
         verifier_environment=verifier_variables,
+        labels=_labels(config),
         solution=solution,
         without_solution=without,
         from_root=is_built_from_root(folder),
     )
+
+
+def _labels(config: dict[str, object]) -> dict[str, str]:
+    metadata = get_table(config, "metadata")
+    return {key: str(metadata[key]) for key in ("difficulty", "category") if metadata.get(key)}
 
 
 def _workdir(folder: Path, environment: dict[str, object]) -> str:

@@ -119,6 +119,27 @@ def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
         find_tasks(tmp_path / "nowhere")
 
 
+def test_difficulty_and_category_become_metadata_of_the_case(tmp_path: Path) -> None:
+    toml = '[metadata]\ndifficulty = "hard"\ncategory = "security"\ntags = ["a"]\nworkdir = "/other"\n'
+    write_task(tmp_path / "tasks" / "one", **{"task.toml": toml})
+    write_bundle(find_tasks(tmp_path / "tasks"), tmp_path / "out", slug="tasks", version="1.0.0")
+    metadata = json.loads((tmp_path / "out" / "cases.jsonl").read_text())["metadata"]
+    assert {key: metadata[key] for key in ("difficulty", "category", "workdir")} == {
+        "difficulty": "hard",
+        "category": "security",
+        "workdir": "/app",
+    }
+    assert "tags" not in metadata
+
+
+@pytest.mark.parametrize("below", ["", "one"])
+def test_tasks_of_terminal_bench_are_reported_with_the_command_that_converts_them(tmp_path: Path, below: str) -> None:
+    (tmp_path / below).mkdir(exist_ok=True)
+    (tmp_path / below / "task.yaml").write_text("instruction: Greet.\n")
+    with pytest.raises(UserError, match=r"task\.yaml.*harbor tasks migrate"):
+        find_tasks(tmp_path)
+
+
 def test_slug_and_version_of_a_written_bundle_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_task(tmp_path / "tasks" / "good")
     arguments = ["import_harbor", str(tmp_path / "tasks"), "--out", str(tmp_path / "out")]

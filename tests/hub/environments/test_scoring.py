@@ -29,6 +29,12 @@ def test_required_rule_may_miss_1_by_rounding() -> None:
     assert [combine([score], 0.5).status for score in scores] == ["passed", "failed"]
 
 
+@pytest.mark.parametrize("value", [-1.0, 1.5, 100.0, float("nan")])
+def test_verdict_out_of_range_is_an_error_of_the_scorer(value: float) -> None:
+    with pytest.raises(ValueError, match="from 0 to 1, or None if undecided, not"):
+        Verdict(value=value, reason="")
+
+
 def test_sum_of_the_weights_must_be_finite() -> None:
     with pytest.raises(ValueError, match="sum of the weights"):
         Scoring.model_validate({"rules": [{"type": "regex", "name": name, "weight": 1e308} for name in "ab"]})

@@ -104,6 +104,9 @@ async def test_turns_are_counted_across_resumed_steps():
         ("return None", "step must return"),
         ("return {'dnoe': True}", "dnoe"),
         ("return {'messages': [{'role': 'robot'}]}", r"messages\.0\.role"),
+        ("return {'messages': ['again']}", r"messages\.0: must be a mapping with `role` \(found \"again\"\)\.$"),
+        ("return {'tools': [{'name': 'f', 'parameters': {}}]}", r"tools\.0\.type: missing"),
+        ("return {'tools': [{'type': 'function', 'function': {}}]}", r"tools\.0\.function\.name: missing"),
         ("return {'reward': float('nan')}", "step failed"),
     ],
 )
@@ -142,6 +145,10 @@ def test_missing_file_and_unlisted_import_are_reported_without_running_code():
         ("def reset(case)\n", r"harness\.py:1 is not Python"),
         ("def reset(case): ...\ndef step(state, message): ...", r":1: reset cannot be called as reset\(case, seed\)"),
         ("def reset(case, seed): ...", r"defines no function step\(state, message\)"),
+        (
+            "def reset(case, seed): ...\nasync def step(state, message): ...",
+            r":2: step is async; write a plain function step\(state, message\)",
+        ),
     ],
 )
 def test_code_that_cannot_be_called_is_reported_without_running_it(source, said):
