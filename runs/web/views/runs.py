@@ -343,7 +343,7 @@ def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = queries.get_exportable_run(request.user, pk)
     form = FailuresFilter(request.GET)
     try:
-        download = download_failures(found, **form.values())
+        download = download_failures(found, form.filters(), format=form.format_name)
     except UserError as error:
         advice = " Select it in the filters of the responses." if error.path in ("environment", "model") else ""
         messages.error(request, f"{error}{advice}")
