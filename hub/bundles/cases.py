@@ -1,7 +1,8 @@
 """Preparation of a bundle's rows as cases whose templates render; used by import, validation and the gates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
@@ -25,6 +26,28 @@ class PreparedCase:
     scoring_digest: str
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedId(Problem):
+    """A row with the id of the row on `earlier_line` of the same file, which the remedy names."""
+
+    earlier_line: int = field(kw_only=True)
+
+    @classmethod
+    def of(cls, case: CaseData, file: str, line: int, earlier_line: int) -> Self:
+        message = f"the id {case.id!r} is already used."
+        remedy = _repeated_id_remedy(f"line {earlier_line}")
+        return cls(message, "dataset.fields.id", file=file, line=line, remedy=remedy, earlier_line=earlier_line)
+
+    def moved(self, file: str, line: int, earlier_file: str, earlier_line: int) -> Problem:
+        """Return this problem for rows that come from other places, even from different files."""
+        earlier = f"line {earlier_line}" if earlier_file == file else f"line {earlier_line} of {earlier_file}"
+        return Problem(self.message, self.path, file=file, line=line, remedy=_repeated_id_remedy(earlier))
+
+
+def _repeated_id_remedy(earlier: str) -> str:
+    return f"The row on {earlier} has it. Give each case an id of its own."
 
 
 def prepared_cases(
@@ -72,16 +95,7 @@ def _prepare_case(
     case = mapper.case(row, file=file, line=line, position=number)
     earlier = ids.add(case.id, str(line))
     if earlier is not None:
-        raise BundleError(
-            Problem(
-                file=file,
-                line=line,
-                path="dataset.fields.id",
-                message=f"the id {case.id!r} is already used by the row on line {earlier}.",
-                remedy="Give each case an id of its own.",
-                earlier_line=int(earlier),
-            )
-        )
+        raise BundleError(RepeatedId.of(case, file, line, int(earlier)))
     if environment is None:
         return PreparedCase(position, case, "", "", file, line)
     try:
