@@ -50,6 +50,7 @@ from runs.web.forms import (
 from runs.web.live import LiveRun, get_live_run
 from runs.web.notices import notify_workers
 from runs.web.pilots import find_continuation
+from runs.web.progress import get_missing
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
 _RENDERED_S = 5
@@ -146,7 +147,7 @@ def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
         "may_change": may_change,
         "may_delete": ended and may_delete(request.user, run),
         "team_targets": list_targets(request.user, run, run.created_by_id) if ended else [],
-        "missing": queries.get_missing(run),
+        "missing": get_missing(run),
         "continuation": find_continuation(request.user, run) if may_add else None,
     }
     if may_change and ended:
