@@ -69,7 +69,10 @@ def prepared_cases(
                     if not _is_included(manifest.dataset.where, row, file, line):
                         left_out += 1
                         continue
-                    yield _prepare_case(environment, mapper, ids, file, line, row, position, number)
+                    case = mapper.case(row, file=file, line=line, position=number)
+                    if (earlier := ids.add(case.id, str(line))) is not None:
+                        raise BundleError(RepeatedId.of(case, file, line, int(earlier)))
+                    yield PreparedCase(position, case, *_digests(environment, case, file, line), file, line)
                     position += 1
                 except BundleError as error:
                     yield from error.problems
@@ -82,32 +85,19 @@ def prepared_cases(
         yield Problem("every row is left out, so there are no cases.", "dataset.where", file=MANIFEST)
 
 
-def _prepare_case(
-    environment: CompiledEnvironment | None,
-    mapper: CaseMapper,
-    ids: DiskIndex,
-    file: str,
-    line: int,
-    row: Row,
-    position: int,
-    number: int,
-) -> PreparedCase:
-    case = mapper.case(row, file=file, line=line, position=number)
-    earlier = ids.add(case.id, str(line))
-    if earlier is not None:
-        raise BundleError(RepeatedId.of(case, file, line, int(earlier)))
+def _digests(environment: CompiledEnvironment | None, case: CaseData, file: str, line: int) -> tuple[str, str]:
+    """Return the digests of the input and of the scoring of *case*. Raises BundleError if it does not render."""
     if environment is None:
-        return PreparedCase(position, case, "", "", file, line)
+        return "", ""
     try:
         rendered = environment.rendered(case)
         rendered.check()
-        digests = rendered.input_digest(), rendered.scoring_digest()
+        return rendered.input_digest(), rendered.scoring_digest()
     except CaseError as error:
         message = _sentence(error.message)
         if error.in_manifest:
             raise BundleError(Problem(message, error.where, file=MANIFEST)) from None
         raise BundleError(Problem(message, error.where, file=file, line=line)) from None
-    return PreparedCase(position, case, *digests, file, line)
 
 
 def _is_included(where: str | None, row: Row, file: str, line: int) -> bool:
