@@ -18,7 +18,8 @@ from runs.results.figures import CellResult
 from runs.results.history import PastResult, latest_results, results_before, same_cases
 from runs.results.outcomes import outcomes_of
 from runs.selectors import visible_runs
-from runs.web.queries import get_progress, list_incomplete_runs
+from runs.web.progress import get_progress
+from runs.web.queries import list_incomplete_runs
 
 SHOWN = 5
 Context = dict[str, object]

@@ -241,6 +241,7 @@ def is_held_out(run: Run) -> bool:
     return run.environments.filter(held_out).exists()
 
 
+FLAGS = ("truncated", "refused", "limit")  # properties of responses that filters know
 COUNTED = "counted"  # the flag of responses to cases that are not quarantined, which the figures of a run count
 
 
@@ -256,9 +257,9 @@ def responses_matching(
     """Return the *rows* that match.
 
     versions: ids of the environment versions of these rows. q: a part of the case's id or of the reason. flag:
-    truncated, refused or limit; `COUNTED`, which depends on the run, is left to the caller. reason: a regular
-    expression that the reason matches. withheld: environments whose reasons are not searched, since that would reveal
-    them letter by letter.
+    one of FLAGS; `COUNTED`, which depends on the run, is left to the caller. reason: a regular expression that the
+    reason matches. withheld: environments whose reasons are not searched, since that would reveal them letter by
+    letter.
     """
     if flag in ("truncated", "refused"):
         rows = rows.filter(**{flag: True})

@@ -10,6 +10,7 @@ import yaml
 
 from hub.benchmarks.rows import FoundRow
 from hub.benchmarks.schema import Benchmark
+from hub.bundles.cases import RepeatedId
 from hub.common.problems import Problem
 from hub.manifest.problems import BundleError
 
@@ -40,9 +41,6 @@ def locate_in_source(problem: Problem, origins: Sequence[tuple[str, int]]) -> Pr
     if problem.file != DATA or problem.line is None:
         return problem
     file, line = origins[problem.line - 1]
-    message = problem.message
-    if problem.earlier_line is not None:
-        earlier_file, earlier_line = origins[problem.earlier_line - 1]
-        place = f"line {earlier_line}" if earlier_file == file else f"line {earlier_line} of {earlier_file}"
-        message = f"{message.removesuffix(f'line {problem.earlier_line}.')}{place}."
-    return replace(problem, message=message, file=file, line=line, earlier_line=None)
+    if isinstance(problem, RepeatedId):
+        return problem.moved(file, line, *origins[problem.earlier_line - 1])
+    return replace(problem, file=file, line=line)

@@ -1,7 +1,8 @@
 """Preparation of a bundle's rows as cases whose templates render; used by import, validation and the gates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
@@ -27,6 +28,28 @@ class PreparedCase:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatedId(Problem):
+    """A row with the id of the row on `earlier_line` of the same file, which the remedy names."""
+
+    earlier_line: int = field(kw_only=True)
+
+    @classmethod
+    def of(cls, case: CaseData, file: str, line: int, earlier_line: int) -> Self:
+        message = f"the id {case.id!r} is already used."
+        remedy = _repeated_id_remedy(f"line {earlier_line}")
+        return cls(message, "dataset.fields.id", file=file, line=line, remedy=remedy, earlier_line=earlier_line)
+
+    def moved(self, file: str, line: int, earlier_file: str, earlier_line: int) -> Problem:
+        """Return this problem for rows that come from other places, even from different files."""
+        earlier = f"line {earlier_line}" if earlier_file == file else f"line {earlier_line} of {earlier_file}"
+        return Problem(self.message, self.path, file=file, line=line, remedy=_repeated_id_remedy(earlier))
+
+
+def _repeated_id_remedy(earlier: str) -> str:
+    return f"The row on {earlier} has it. Give each case an id of its own."
+
+
 def prepared_cases(
     manifest: Manifest, environment: CompiledEnvironment | None, open_file: Opener, *, null_ids: bool = True
 ) -> Iterator[PreparedCase | Problem]:
@@ -46,7 +69,10 @@ def prepared_cases(
                     if not _is_included(manifest.dataset.where, row, file, line):
                         left_out += 1
                         continue
-                    yield _prepare_case(environment, mapper, ids, file, line, row, position, number)
+                    case = mapper.case(row, file=file, line=line, position=number)
+                    if (earlier := ids.add(case.id, str(line))) is not None:
+                        raise BundleError(RepeatedId.of(case, file, line, int(earlier)))
+                    yield PreparedCase(position, case, *_digests(environment, case, file, line), file, line)
                     position += 1
                 except BundleError as error:
                     yield from error.problems
@@ -59,41 +85,19 @@ def prepared_cases(
         yield Problem("every row is left out, so there are no cases.", "dataset.where", file=MANIFEST)
 
 
-def _prepare_case(
-    environment: CompiledEnvironment | None,
-    mapper: CaseMapper,
-    ids: DiskIndex,
-    file: str,
-    line: int,
-    row: Row,
-    position: int,
-    number: int,
-) -> PreparedCase:
-    case = mapper.case(row, file=file, line=line, position=number)
-    earlier = ids.add(case.id, str(line))
-    if earlier is not None:
-        raise BundleError(
-            Problem(
-                file=file,
-                line=line,
-                path="dataset.fields.id",
-                message=f"the id {case.id!r} is already used by the row on line {earlier}.",
-                remedy="Give each case an id of its own.",
-                earlier_line=int(earlier),
-            )
-        )
+def _digests(environment: CompiledEnvironment | None, case: CaseData, file: str, line: int) -> tuple[str, str]:
+    """Return the digests of the input and of the scoring of *case*. Raises BundleError if it does not render."""
     if environment is None:
-        return PreparedCase(position, case, "", "", file, line)
+        return "", ""
     try:
         rendered = environment.rendered(case)
         rendered.check()
-        digests = rendered.input_digest(), rendered.scoring_digest()
+        return rendered.input_digest(), rendered.scoring_digest()
     except CaseError as error:
         message = _sentence(error.message)
         if error.in_manifest:
             raise BundleError(Problem(message, error.where, file=MANIFEST)) from None
         raise BundleError(Problem(message, error.where, file=file, line=line)) from None
-    return PreparedCase(position, case, *digests, file, line)
 
 
 def _is_included(where: str | None, row: Row, file: str, line: int) -> bool:

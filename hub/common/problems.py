@@ -9,8 +9,7 @@ class Problem:
 
     message: what is wrong. path: key path such as `models[0].price`, or the name of a parameter. file: file of a
     bundle. line: line of the file, or of the config if `file` is empty, from 1. option: option of the command line that
-    set the value. remedy: sentence that says how to fix it. earlier_line: line of the same file, with which the message
-    ends: "line 3.".
+    set the value. remedy: sentence that says how to fix it.
     """
 
     message: str
@@ -19,7 +18,6 @@ class Problem:
     line: int | None = field(default=None, kw_only=True)
     option: str = field(default="", kw_only=True)
     remedy: str = field(default="", kw_only=True)
-    earlier_line: int | None = field(default=None, kw_only=True)
 
     @property
     def where(self) -> str:

@@ -25,21 +25,14 @@ class CaseData:
 
     def variables(self) -> dict[str, object]:
         """Return the variables of templates: the columns of the row, overridden by the mapped fields, and `row`."""
-        return {
-            **self.row,
-            **self.metadata,
-            "id": self.id,
-            "input": self.input,
-            "target": self.target,
-            "choices": self.choices,
-            "files": self.files,
-            "metadata": self.metadata,
-            "row": self.row,
-        }
+        return {**self.row, **self.metadata, **self._fields()}
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fields that are not empty, as stored and as passed to a bundle's code."""
-        data = {
+        return {key: value for key, value in self._fields().items() if key == "id" or value not in (None, "", [], {})}
+
+    def _fields(self) -> dict[str, JSON]:
+        return {
             "id": self.id,
             "input": self.input,
             "target": self.target,
@@ -48,7 +41,6 @@ class CaseData:
             "metadata": self.metadata,
             "row": self.row,
         }
-        return {key: value for key, value in data.items() if key == "id" or value not in (None, "", [], {})}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "CaseData":

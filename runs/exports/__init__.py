@@ -1,6 +1,6 @@
 """Exports of a run's responses: failing cases, rollouts to train on, and recordings to replay."""
 
-from runs.exports.failure_formats.base import COMPLETIONS
+from runs.exports.failure_formats.base import COMPLETIONS, FailureFilters
 from runs.exports.failure_formats.registry import FORMATS
 from runs.exports.failures import export_failures, failures_export
 from runs.exports.protocol import Export, ExportError, ExportReport, NothingToExport
@@ -22,6 +22,7 @@ __all__ = [
     "Export",
     "ExportError",
     "ExportReport",
+    "FailureFilters",
     "NothingToExport",
     "RolloutSelection",
     "check_known",

@@ -1,63 +1,39 @@
 """Export of failing cases: as training data, as JSON lines to read, or as an environment to evaluate again."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Required, TypedDict, Unpack
 
 from hub.manifest.problems import BundleError
-from runs.exports.failure_formats.base import COMPLETIONS, Failure, FailureSelection
+from runs.exports.failure_formats.base import COMPLETIONS, Failure, FailureFilters, FailureSelection
 from runs.exports.failure_formats.registry import FORMATS
 from runs.exports.protocol import Export, ExportError, ExportReport
 from runs.exports.selection import find_run_environments, find_run_model, refuse_held_out
 from runs.models import Run
+from runs.results.case_selection import select_cases
+
+ALL_FAILURES = FailureFilters()
 
 
-class FailureFilters(TypedDict, total=False):
-    """Parameters of `failures_export`."""
+def failures_export(run: Run, filters: FailureFilters = ALL_FAILURES, *, format: str) -> Export[Failure]:
+    """Return the export of the failing cases of *run*.
 
-    format: Required[str]
-    model: str | None
-    environment: str | None
-    q: str
-    flag: str
-    reason: str
-    cases: Collection[str] | None
-    completion: str
-
-
-def failures_export(
-    run: Run,
-    *,
-    format: str,
-    model: str | None = None,
-    environment: str | None = None,
-    q: str = "",
-    flag: str = "",
-    reason: str = "",
-    cases: Collection[str] | None = None,
-    completion: str = "",
-) -> Export[Failure]:
-    """Return the export of the failing cases of *run*. Raises ExportError, also when its rows are read.
-
-    *model*, *environment*, *q*, *flag* and *reason* filter them as in the list of responses; *cases* are the ids of the
-    only cases exported. *completion* is the only source of right answers, of COMPLETIONS; empty: all, in their order.
+    Raises ExportError, also when its rows are read, and UnknownSlice.
     """
-    if completion and completion not in COMPLETIONS:
+    cases = filters.cases
+    if cases is None:
+        cases = select_cases(run, filters.environment, by=filters.by, value=filters.value, solved=filters.solved)
+    if not filters.completions:
         raise ExportError(
-            f"{completion!r} is no source of right answers; choose {', '.join(COMPLETIONS)}.", "completion"
+            f"{filters.completion!r} is no source of right answers; choose {', '.join(COMPLETIONS)}.", "completion"
         )
     export_format = FORMATS.require(format)
     selection = FailureSelection(
-        run=run,
-        model=find_run_model(run, model),
-        environments=find_run_environments(run, environment),
-        q=q,
-        flag=flag,
-        reason=reason,
+        filters=filters,
+        model=find_run_model(run, filters.model),
+        environments=find_run_environments(run, filters.environment),
         cases=cases,
         training=export_format.training,
-        completion=completion or None,
     )
     if export_format.training:
         versions = [item.version for item in selection.environments]
@@ -70,14 +46,16 @@ def failures_export(
     return Export(export_format, read)
 
 
-def export_failures(run: Run, path: Path, *, force: bool = False, **filters: Unpack[FailureFilters]) -> ExportReport:
-    """Write the failing cases of *run* to *path*. Raises ExportError and CannotWrite.
+def export_failures(
+    run: Run, path: Path, filters: FailureFilters = ALL_FAILURES, *, format: str, force: bool = False
+) -> ExportReport:
+    """Write the failing cases of *run* to *path*. Raises as `failures_export` does, and CannotWrite.
 
     No file is created if there is nothing to write. An existing file is only replaced with *force*, and only by a
-    complete export. The other parameters are those of `failures_export`.
+    complete export.
     """
     with _readable_bundles():
-        return failures_export(run, **filters).write_file(path, force=force)
+        return failures_export(run, filters, format=format).write_file(path, force=force)
 
 
 @contextmanager

@@ -145,9 +145,9 @@ def export_episodes(
 def run_rollouts_export(run: Run, selection: RolloutSelection, *, format: str = DEFAULT_FORMAT) -> Export[RolloutItem]:
     """Return the export of every scored response of the models under test of *run*. Raises as `episodes_export`."""
     export_format = ROLLOUT_FORMATS.require(format)
-    environments = find_run_environments(run, selection.environment or None)
+    environments = find_run_environments(run, selection.environment)
     refuse_held_out(environment.version for environment in environments)
-    model = find_run_model(run, selection.model or None)
+    model = find_run_model(run, selection.model)
     defective = frozenset(pk for environment in environments for pk in defective_cases(environment))
 
     def read() -> Iterator[RolloutItem]:

@@ -18,9 +18,9 @@ def check_known(noun: str, name: str, known: Iterable[str], path: str) -> None:
         raise ExportError(unknown_name(noun, name, names), path)
 
 
-def find_run_model(run: Run, label: str | None) -> RunModel | None:
-    """Return the model under test of *run* with that label, or None without a label. Raises ExportError."""
-    if label is None:
+def find_run_model(run: Run, label: str) -> RunModel | None:
+    """Return the model under test of *run* with that label, or None if it is empty. Raises ExportError."""
+    if not label:
         return None
     models = {model.label: model for model in run.models.filter(role="")}
     if label not in models:
@@ -28,13 +28,13 @@ def find_run_model(run: Run, label: str | None) -> RunModel | None:
     return models[label]
 
 
-def find_run_environments(run: Run, slug: str | None) -> list[RunEnvironment]:
-    """Return the environment *slug* of *run*, or all of them. Raises ExportError."""
+def find_run_environments(run: Run, slug: str) -> list[RunEnvironment]:
+    """Return the environment *slug* of *run*, or all of them if it is empty. Raises ExportError."""
     environments = {
         item.version.environment.slug: item
         for item in run.environments.select_related("version__environment").order_by("position")
     }
-    if slug is None:
+    if not slug:
         return list(environments.values())
     if slug not in environments:
         advice = suggest(slug, environments)

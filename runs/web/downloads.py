@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -16,6 +15,7 @@ from runs.exports import (
     ROLLOUT_FORMATS,
     Export,
     ExportReport,
+    FailureFilters,
     RolloutSelection,
     episodes_export,
     failures_export,
@@ -23,7 +23,6 @@ from runs.exports import (
 )
 from runs.models import Run
 from runs.reports.files import Reader, ReportFile
-from runs.results.case_selection import select_cases
 
 BUFFERED = 1000  # rows that are made before a download begins
 
@@ -43,44 +42,14 @@ def failure_formats() -> dict[str, str]:
     return {name: item.summary for name, item in FORMATS.items()}
 
 
-def download_failures(
-    run: Run,
-    *,
-    format: str = "",
-    model: str = "",
-    environment: str = "",
-    q: str = "",
-    flag: str = "",
-    reason: str = "",
-    status: str = "",
-    completion: str = "",
-    by: str = "",
-    value: str = "",
-    solved: str = "",
-    cases: Collection[str] | None = None,
-) -> Download:
+def download_failures(run: Run, filters: FailureFilters, *, format: str = "") -> Download:
     """Return the failing cases of *run* as a download. Raises ExportError, also if there is nothing to write.
 
-    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks. *by*, *value* and
-    *solved* select cases as `select_cases` does, which may raise UnknownSlice; *cases*: ids of the only cases exported.
+    *format* is `jsonl` by default. Raises UnknownSlice, too.
     """
     format = format or "jsonl"
-    if cases is None:
-        cases = select_cases(run, environment, by=by, value=value, solved=solved)
-    name = f"run-{run.pk}-failures-{format}{FORMATS.require(format).suffix}"
-
-    export = failures_export(
-        run,
-        format=format,
-        model=model or None,
-        environment=environment or None,
-        q=q,
-        flag=flag,
-        reason=reason,
-        cases=cases,
-        completion=completion,
-    )
-    return _download(name, "failing case", export)
+    export = failures_export(run, filters, format=format)
+    return _download(f"run-{run.pk}-failures-{format}{export.format.suffix}", "failing case", export)
 
 
 def download_episodes(selection: RolloutSelection, *, format: str = "") -> Download:

@@ -11,12 +11,12 @@ from hub.web.forms import CasesForm
 from hub.web.queries import check_environment
 from hub.web.team_field import OwnedFilter
 from runs.description import read_tags
-from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS
+from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS, FailureFilters
 from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
 from runs.results.comparison.gate import GateError, parse_gate
-from runs.selectors import COUNTED
+from runs.selectors import COUNTED, FLAGS
 from runs.web.queries import check_model
 
 _ALL = ("", "all")
@@ -52,9 +52,7 @@ class ResponsesFilter(FilterForm):
         required=False,
         choices=[
             _ALL,
-            ("truncated", "truncated"),
-            ("refused", "refused"),
-            ("limit", "ended by a limit"),
+            *((flag, "ended by a limit" if flag == "limit" else flag) for flag in FLAGS),
             (COUNTED, "without quarantined cases"),
         ],
     )
@@ -148,6 +146,16 @@ class FailuresFilter(ResponsesFilter):
         if status not in ("", Response.Status.FAILED):
             raise forms.ValidationError(f"Only failed responses can be exported, not {status} ones.")
         return status
+
+    def filters(self) -> FailureFilters:
+        """Return the given filters. Raises FilterError."""
+        given = self.values()
+        return FailureFilters(**{name: given[name] for name in given if name not in ("status", "format")})
+
+    @property
+    def format_name(self) -> str:
+        """The chosen format of a valid form; empty for the default."""
+        return str(self.cleaned_data["format"])
 
 
 class ReportFilter(FilterForm):

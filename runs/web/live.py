@@ -24,7 +24,8 @@ from runs.results.stored import get_results
 from runs.selectors import reason_without_target, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
-from runs.web.queries import CellProgress, RunProgressData, count_quarantined, get_progress, list_responses
+from runs.web.progress import CellProgress, RunProgressData, count_quarantined, get_progress
+from runs.web.queries import list_responses
 
 _LATEST = 6  # responses shown, and errors
 _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest responses within this time

@@ -27,9 +27,14 @@ class FilterError(UserError):
         return [{"path": problem.path, "message": problem.message} for problem in self.problems]
 
 
+def known_choices(field: forms.ChoiceField) -> list[str]:
+    """Return the values of *field* that are not empty."""
+    return [str(value) for value, _ in field.choices if value]  # type: ignore[misc, union-attr]
+
+
 def list_choices_in_error(field: forms.ChoiceField) -> None:
     """Let the error about an unknown choice list the known ones."""
-    known = ", ".join(str(value) for value, _ in field.choices if value)  # type: ignore[misc, union-attr]
+    known = ", ".join(known_choices(field))
     field.error_messages["invalid_choice"] = f"%(value)s is not known. Choose one of {known}."
 
 

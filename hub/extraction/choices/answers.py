@@ -4,10 +4,16 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from hub.extraction.choices.comments import commented_label, ticked_label
+from hub.extraction.choices.conclusions import concluded_label
+from hub.extraction.choices.exclusions import remaining_label
 from hub.extraction.choices.initials import Initials
-from hub.extraction.choices.labels import SEVERAL, ChoiceReader
+from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
 from hub.extraction.choices.phrases import OPTION
+from hub.extraction.choices.positions import marked_label, opening_option, trailing_label, without_listing
+from hub.extraction.choices.several import is_uncertain
+from hub.extraction.choices.stated import stated_label
 from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.statements import final_answer
@@ -33,12 +39,12 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         choices = labels  # words such as yes and no
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
-    reader = ChoiceReader(labels, [initials.join(option) for option in choices])
+    reader = LabelReader(labels, [initials.join(option) for option in choices])
     only = _OPTION.sub("", text.strip(_POINTERS))
     if exact := reader.exact_label(only) or reader.options.label_of_equal_option(text, flatten, 1):
         return exact
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
-        return reader.ticked_label(text)
+        return ticked_label(reader, text)
     if reader.contradicts_itself(text):
         return None
     text = reader.options.without_texts(text)
@@ -51,42 +57,42 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         label = (
             reader.exact_label(rest.split("\n")[0])
             or reader.exact_label(rest)
-            or reader.stated_label(rest)
-            or reader.concluded_label(rest)
+            or stated_label(reader, rest)
+            or concluded_label(reader, rest)
             or reader.exact_label(reader.options.with_labels(rest))
-            or reader.concluded_label(reader.options.with_labels(rest))
+            or concluded_label(reader, reader.options.with_labels(rest))
         )
         if label:
             return None if label == SEVERAL else label
-    label = reader.stated_label(text)
-    if not label and reader.is_uncertain(re.split(r"(?<=[.!?])\s+", text)[-1]):
+    label = stated_label(reader, text)
+    if not label and is_uncertain(reader, re.split(r"(?<=[.!?])\s+", text)[-1]):
         return None
-    label = label or reader.concluded_label(text)
+    label = label or concluded_label(reader, text)
     if label:
         return None if label == SEVERAL else label
-    if reader.is_uncertain(text):
+    if is_uncertain(reader, text):
         return None
-    if label := reader.ticked_label(text):
+    if label := ticked_label(reader, text):
         return label
-    label, wrong = reader.commented_label(text)
+    label, wrong = commented_label(reader, text)
     if label:
         return None if label == SEVERAL else label
     label = _unstated_label(text, reader)
     return None if label == SEVERAL or label in wrong else label
 
 
-def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
+def _unstated_label(text: str, reader: LabelReader) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
-    lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
+    lines = without_listing(reader, [line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
-    if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
+    if label := corrected or marked_label(reader, lines) or trailing_label(reader, last):
         return label
-    if not reader.options.are_comments and (label := reader.concluded_label(reader.options.with_labels(text))):
+    if not reader.options.are_comments and (label := concluded_label(reader, reader.options.with_labels(text))):
         return label
-    if label := reader.opening_option(text):
+    if label := opening_option(reader, text):
         return label
     places = [final_answer(text) or "", last, text if len(text) <= SHORT_TEXT else ""]
     worded = next((label for label in map(reader.options.label_by_words, places) if label), None)
-    return worded or reader.remaining_label(text) or reader.options.label_by_number(last)
+    return worded or remaining_label(reader, text) or reader.options.label_by_number(last)

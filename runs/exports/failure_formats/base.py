@@ -18,7 +18,7 @@ from hub.protocols.messages import Message, Tool, plain_message, plain_message_w
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
 from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
-from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.models import Response, RunEnvironment, RunModel
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import defective_cases
 from runs.selectors import responses_matching
@@ -30,22 +30,43 @@ COMPLETIONS: tuple[Completion, ...] = ("gold", "attempt", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureSelection:
-    """Failed responses of *run* in *environments*. `q`, `flag` and `reason` are the filters of the list.
+class FailureFilters:
+    """What to export of the failing cases of a run; fields that are not given do not restrict it.
 
-    cases: ids of the only cases that are exported; None: all. training: without cases of held-out splits. completion:
-    the only source of right answers; None: all, in the order of COMPLETIONS.
+    model: a label. environment: a slug. q, flag, reason: as in the list of responses. by, value, solved: a part of the
+    cases of the environment, as in `select_cases`. cases: ids of the only cases. completion: the only source of right
+    answers, of COMPLETIONS; by default all, in their order.
     """
 
-    run: Run
-    model: RunModel | None = None
-    environments: list[RunEnvironment]
+    model: str = ""
+    environment: str = ""
     q: str = ""
     flag: str = ""
     reason: str = ""
+    by: str = ""
+    value: str = ""
+    solved: str = ""
     cases: Collection[str] | None = None
-    training: bool = False
-    completion: Completion | None = None
+    completion: str = ""
+
+    @property
+    def completions(self) -> Sequence[Completion]:
+        """Return the sources of right answers that may be used."""
+        return [source for source in COMPLETIONS if self.completion in ("", source)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureSelection:
+    """Failed responses in *environments* of a run, of *model* and *cases* if they are not None.
+
+    filters: those whose names were looked up, for the others. training: without cases of held-out splits.
+    """
+
+    filters: FailureFilters
+    model: RunModel | None
+    environments: list[RunEnvironment]
+    cases: Collection[str] | None
+    training: bool
 
     def responses(self, environment: RunEnvironment) -> QuerySet[Response]:
         """Return the failed responses in the order of cases.
@@ -57,13 +78,16 @@ class FailureSelection:
             found = found.filter(run_model=self.model)
         if self.cases is not None:
             found = found.filter(case__external_id__in=self.cases)
-        regex = pattern_regex(self.reason) if self.reason else ""
-        found = responses_matching(found, versions=[environment.version_id], q=self.q, flag=self.flag, reason=regex)
+        filters = self.filters
+        regex = pattern_regex(filters.reason) if filters.reason else ""
+        found = responses_matching(
+            found, versions=[environment.version_id], q=filters.q, flag=filters.flag, reason=regex
+        )
         order = ["run_model__position", "attempt"]
-        if self.completion in ("attempt", "model"):
+        if filters.completion in ("attempt", "model"):
             passing = passing_responses(environment).filter(case=OuterRef("case"))
             of_model = {"run_model": OuterRef("run_model")}
-            passing = passing.filter(**of_model) if self.completion == "attempt" else passing.exclude(**of_model)
+            passing = passing.filter(**of_model) if filters.completion == "attempt" else passing.exclude(**of_model)
             found = found.annotate(has_answer=Exists(passing))
             order = ["-has_answer", *order]
         ordered = found.order_by("case__position", *order)
@@ -126,7 +150,7 @@ class CompletionFormat(FailureFormat):
     """
 
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
-        wanted = [selection.completion] if selection.completion else COMPLETIONS
+        wanted = selection.filters.completions
         for environment in selection.environments:
             with _open_gold(environment.version) as gold:
                 for chunk in _chunks(selection.read_first(environment)):

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from hub.common.wording import counted
-from runs.exports import COMPLETIONS, FORMATS, export_failures
+from runs.exports import COMPLETIONS, FORMATS, FailureFilters, export_failures
 from runs.management.export_command import ExportCommand
-from runs.selectors import get_run
+from runs.selectors import FLAGS, get_run
 
 
 class Options(TypedDict):
@@ -16,8 +16,8 @@ class Options(TypedDict):
     run: str
     format: str
     out: Path
-    model: str | None
-    environment: str | None
+    model: str
+    environment: str
     search: str
     flag: str
     completion: str
@@ -34,10 +34,10 @@ class Command(ExportCommand):
         parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
-        parser.add_argument("--model", metavar="M", help="only failures of the model with this label")
-        parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
+        parser.add_argument("--model", metavar="M", default="", help="only failures of the model with this label")
+        parser.add_argument("--environment", metavar="SLUG", default="", help="only this environment of the run")
         parser.add_argument("--search", metavar="TEXT", default="", help="only with TEXT in the case id or the reason")
-        parser.add_argument("--flag", choices=["truncated", "refused", "limit"], default="", help="only with this flag")
+        parser.add_argument("--flag", choices=FLAGS, default="", help="only with this flag")
         parser.add_argument(
             "--completion",
             choices=COMPLETIONS,
@@ -48,16 +48,14 @@ class Command(ExportCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
-        exported = export_failures(
-            get_run(options["run"]),
-            options["out"],
-            format=options["format"],
+        filters = FailureFilters(
             model=options["model"],
             environment=options["environment"],
             q=options["search"],
             flag=options["flag"],
             completion=options["completion"],
-            force=options["force"],
         )
+        run = get_run(options["run"])
+        exported = export_failures(run, options["out"], filters, format=options["format"], force=options["force"])
         exported.require_rows("failing case")
         self.print_report(exported, [f"Wrote {counted(exported.written, 'row')} to {options['out']}."])

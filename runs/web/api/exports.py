@@ -7,11 +7,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
-from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS, RolloutSelection
+from runs.exports import FORMATS, RolloutSelection
+from runs.models import Response
 from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
-from runs.web.api.parameters import text_parameters
+from runs.web.api.parameters import filter_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
-from runs.web.forms import SOLVED, FailuresFilter, RolloutsFilter, RunRolloutsFilter
+from runs.web.forms import FailuresFilter, RolloutsFilter, RunRolloutsFilter
 from runs.web.queries import get_exportable_run
 
 
@@ -24,9 +25,8 @@ class RunFailures(APIView):
         operation_id="runs_failures",
         parameters=[
             OpenApiParameter("format", str, enum=list(FORMATS), required=True),
-            *text_parameters("model", "environment", "q", "flag", "reason", "status", "by", "value"),
-            OpenApiParameter("solved", str, enum=[value for value, _ in SOLVED if value]),
-            OpenApiParameter("completion", str, enum=list(COMPLETIONS)),
+            OpenApiParameter("status", str, enum=[Response.Status.FAILED]),
+            *filter_parameters(FailuresFilter, but=("format", "status")),
         ],
         responses={
             (200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY),
@@ -36,8 +36,8 @@ class RunFailures(APIView):
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
         run = get_exportable_run(request.user, pk)
-        given = FailuresFilter(request.query_params).values()
-        return download_failures(run, **given).response
+        form = FailuresFilter(request.query_params)
+        return download_failures(run, form.filters(), format=form.format_name).response
 
 
 class EpisodeExport(EpisodeEndpoint):
@@ -48,8 +48,7 @@ class EpisodeExport(EpisodeEndpoint):
     @extend_schema(
         operation_id="episodes_export",
         parameters=[
-            OpenApiParameter("format", str, enum=list(ROLLOUT_FORMATS)),
-            *text_parameters("environment", "model"),
+            *filter_parameters(RolloutsFilter, but=("since",)),
             OpenApiParameter("since", OpenApiTypes.DATE),
         ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
@@ -74,10 +73,7 @@ class RunRollouts(APIView):
 
     @extend_schema(
         operation_id="runs_rollouts",
-        parameters=[
-            OpenApiParameter("format", str, enum=list(ROLLOUT_FORMATS)),
-            *text_parameters("environment", "model"),
-        ],
+        parameters=filter_parameters(RunRolloutsFilter),
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:

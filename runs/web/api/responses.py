@@ -11,7 +11,7 @@ from runs.exports.selection import find_run_environments, find_run_model
 from runs.models import Response, Score
 from runs.selectors import reason_without_target, sees_endpoints, withholds_reasons
 from runs.web import queries
-from runs.web.api.parameters import text_parameters
+from runs.web.api.parameters import filter_parameters
 from runs.web.forms import ResponsesFilter
 
 
@@ -103,7 +103,7 @@ class ResponseList(ListAPIView[Response]):
 
     @extend_schema(
         operation_id="runs_responses",
-        parameters=text_parameters("status", "environment", "model", "flag", "q", "reason"),
+        parameters=filter_parameters(ResponsesFilter),
     )
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)

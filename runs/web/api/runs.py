@@ -39,6 +39,7 @@ from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_report
 from runs.web.forms import ReportFilter, RunsFilter
 from runs.web.live import get_shared_progress
+from runs.web.progress import RunProgressData
 
 
 class YAMLParser(BaseParser):
@@ -132,7 +133,7 @@ class RunDetails(RunItem):
         """The config, for staff with the description of endpoints."""
         return shown_config(run, self.context["user"])
 
-    def get_progress(self, run: Run) -> queries.RunProgressData:
+    def get_progress(self, run: Run) -> RunProgressData:
         """Stored and expected responses, in total and for each environment and model; a few seconds old at most."""
         return get_shared_progress(run)
 

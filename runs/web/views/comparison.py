@@ -13,6 +13,7 @@ from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.models import Case
 from hub.web.reading.word_diff import MAX_COMPARED, word_diff
+from runs.exports import FailureFilters
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.reports.comparison.files import comparison_matrices, difference_chart, gate_lines
 from runs.reports.comparison.verdicts import compared_rows
@@ -97,13 +98,9 @@ def failures(request: HttpRequest) -> HttpResponseBase:
         given = form.cleaned_data
         run, model = (cells.run_b, cells.model_b) if given["side"] == "b" else (cells.run_a, cells.model_a)
         shown = set(_cases(cells, list_flips(cells), form).values_list("external_id", flat=True))
-        return download_failures(
-            queries.get_exportable_run(request.user, run.pk),
-            format=given["format"],
-            model=model.label,
-            environment=given["environment"],
-            cases=shown,
-        ).response
+        filters = FailureFilters(model=model.label, environment=given["environment"], cases=shown)
+        exportable = queries.get_exportable_run(request.user, run.pk)
+        return download_failures(exportable, filters, format=given["format"]).response
     except UserError as error:
         context = {"form": form, "chosen": form.chosen, "error": str(error)}
         return render(request, "runs/compared_cases.html", context, status=400)

@@ -50,6 +50,7 @@ from runs.web.forms import (
 from runs.web.live import LiveRun, get_live_run
 from runs.web.notices import notify_workers
 from runs.web.pilots import find_continuation
+from runs.web.progress import get_missing
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
 _RENDERED_S = 5
@@ -146,7 +147,7 @@ def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
         "may_change": may_change,
         "may_delete": ended and may_delete(request.user, run),
         "team_targets": list_targets(request.user, run, run.created_by_id) if ended else [],
-        "missing": queries.get_missing(run),
+        "missing": get_missing(run),
         "continuation": find_continuation(request.user, run) if may_add else None,
     }
     if may_change and ended:
@@ -343,7 +344,7 @@ def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = queries.get_exportable_run(request.user, pk)
     form = FailuresFilter(request.GET)
     try:
-        download = download_failures(found, **form.values())
+        download = download_failures(found, form.filters(), format=form.format_name)
     except UserError as error:
         advice = " Select it in the filters of the responses." if error.path in ("environment", "model") else ""
         messages.error(request, f"{error}{advice}")

@@ -82,7 +82,7 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     if asserts_nothing(tree):
         raise BadTests("The tests assert nothing.")
     execute_star_imports(tree, namespace)
-    builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
+    builder.skips_may_depend_on_code = may_depend_on_code(job["setup"], text, tree)
     builder.reason = use_of_shared_state(tree)
     peer.raise_lines = _lines_that_raise(tree)
     candidate = bind_names(tree, namespace, peer, job["entry_point"], job["modules"], stubs)

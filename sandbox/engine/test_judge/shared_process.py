@@ -85,8 +85,8 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
         text = text_of(job["tests"])
-        builder.skips_may_depend_on_code = may_depend_on_code(f"{job['setup']}\n{text}")
         tree = ast.parse(text, "<tests>")
+        builder.skips_may_depend_on_code = may_depend_on_code(job["setup"], text, tree)
         if not job["entry_point"]:
             namespace |= dict.fromkeys(names_that_end(tree), sys.exit)
         free = free_names(tree)

@@ -16,14 +16,16 @@ class SkippedTest(Exception):
         self.marked = marked
 
 
-def may_depend_on_code(tests: str) -> bool:
+def may_depend_on_code(setup: str, tests: str, tree: ast.Module) -> bool:
     """Return whether tests, with their setup, are skipped under a condition that may use what the code returned.
 
     A condition about Python, its standard library and constants cannot. Raises SyntaxError.
+
+    tree  the parsed tests, not yet changed
     """
-    if "skip" not in tests.lower():
+    if "skip" not in f"{setup}\n{tests}".lower():
         return False
-    tree = ast.parse(tests, "<tests>")
+    tree = ast.Module([*ast.parse(setup, "<setup>").body, *tree.body], [])
     known = _names_of_libraries(tree)
     accepted: set[ast.AST] = set()
     for node in ast.walk(tree):

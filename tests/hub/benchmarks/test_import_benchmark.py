@@ -132,9 +132,17 @@ def test_repeated_id_is_named_by_the_lines_in_the_files_that_were_given(tmp_path
     second.write_bytes(b"\n\n" + published.jsonl([other]))
     written = run("humaneval", "--data", str(first), "--data", str(second), code=2)
     assert f"{second}:3" in written
-    assert f"the id 'mine/1' is already used by the row on line 2 of {first}. Give each case" in written
+    assert f"the id 'mine/1' is already used. The row on line 2 of {first} has it. Give each case" in written
     second.write_bytes(published.jsonl([HUMANEVAL[1]]) + b"\n\n" + published.jsonl([HUMANEVAL[1]]))
-    assert "is already used by the row on line 1. Give" in run("humaneval", "--data", str(second), code=2)
+    assert "is already used. The row on line 1 has it. Give" in run("humaneval", "--data", str(second), code=2)
+
+
+def test_id_repeated_on_many_lines_is_named_by_the_first_of_them(tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_bytes(b"\n" + published.jsonl([HUMANEVAL[0]] * 6))
+    written = run("humaneval", "--data", str(data), code=2)
+    assert "is already used. The same on 2 more lines. The row on line 2 has it. Give each case" in written
+    assert written.count("The row on line 2 has it.") == 3
 
 
 @pytest.mark.parametrize(

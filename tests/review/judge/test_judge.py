@@ -16,7 +16,7 @@ from runs.models import Run
 from runs.reports import results_json
 from runs.services import config_of, create_run, resume_run
 from runs.spending import BudgetError
-from runs.web.queries import get_progress
+from runs.web.progress import get_progress
 from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
 

@@ -34,7 +34,7 @@ from runs.selectors import stored_counts
 from runs.services import resume_run
 from runs.spending import BudgetError
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
-from runs.web.queries import get_progress
+from runs.web.progress import get_progress
 from sandbox.errors import SandboxUnavailable
 from tests.commands import run_command
 from tests.endpoint import Answer, Endpoint, completion, endpoint

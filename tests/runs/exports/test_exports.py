@@ -14,7 +14,7 @@ from django.core.management import call_command
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import CallKey
 from hub.services import import_bundle
-from runs.exports import FORMATS, ExportError, export_failures, export_responses
+from runs.exports import FORMATS, ExportError, FailureFilters, export_failures, export_responses
 from runs.exports.failure_formats.base import find_passing
 from runs.models import Response, Run, RunModel
 from runs.providers.replay import open_recording
@@ -169,7 +169,7 @@ def mixed_run(tmp_path: Path) -> Run:
 def test_right_answers_come_from_gold_other_attempts_and_other_models(
     mixed_run: Run, tmp_path: Path, completion: str, answers: list[str], left_out: dict[str, int]
 ) -> None:
-    exported = export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion=completion)
+    exported = export_failures(mixed_run, tmp_path / "out.jsonl", FailureFilters(completion=completion), format="sft")
     rows = read_lines(tmp_path / "out.jsonl")
     assert [row["messages"][-1]["content"] for row in rows] == answers
     assert exported.left_out == left_out
@@ -196,7 +196,7 @@ def test_row_is_made_from_the_failure_that_has_the_wanted_answer(
     answered_by(run, 0, "failed", "no", model="alpha")
     answered_by(run, 0, "failed", "no", model="beta")
     answered_by(run, 0, "passed", "beta 2", model="beta", attempt=2)
-    exported = export_failures(run, tmp_path / "out.jsonl", format="sft", completion=completion)
+    exported = export_failures(run, tmp_path / "out.jsonl", FailureFilters(completion=completion), format="sft")
     (row,) = read_lines(tmp_path / "out.jsonl")
     assert (row["model"], row["messages"][-1]["content"]) == (failed, answer)
     assert not exported.left_out
@@ -208,7 +208,7 @@ def test_failure_of_a_later_model_is_used_if_only_its_answer_is_of_another_model
     answered_by(run, 0, "failed", "no", model="alpha")
     answered_by(run, 0, "passed", "alpha 2", model="alpha", attempt=2)
     answered_by(run, 0, "failed", "no", model="beta")
-    export_failures(run, tmp_path / "out.jsonl", format="sft", completion="model")
+    export_failures(run, tmp_path / "out.jsonl", FailureFilters(completion="model"), format="sft")
     (row,) = read_lines(tmp_path / "out.jsonl")
     assert (row["model"], row["completion_source"]["kind"]) == ("beta", "model")
 
@@ -268,7 +268,7 @@ def test_reasoning_beside_the_text_is_in_sft_but_not_in_openai(
 
 def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="choose gold, attempt, model"):
-        export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion="luck")
+        export_failures(mixed_run, tmp_path / "out.jsonl", FailureFilters(completion="luck"), format="sft")
 
 
 def test_openai_rows_contain_only_messages(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_jsonl_contains_case_transcript_and_scores(tmp_path: Path) -> None:
     stored_score(response, "answer", 0.0, reason="Expected 1.")
     stored_response(run, second, "failed", model="alpha")
     stored_response(run, second, "errored", model="beta")
-    export_failures(run, tmp_path / "out.jsonl", format="jsonl", model="beta")
+    export_failures(run, tmp_path / "out.jsonl", FailureFilters(model="beta"), format="jsonl")
     (row,) = read_lines(tmp_path / "out.jsonl")
     assert (row["response"], row["case"], row["model"], row["status"]) == (response.pk, "c0", "beta", "failed")
     assert row["case_data"] == first.data
@@ -440,7 +440,7 @@ def test_bundle_of_failures_keeps_the_held_out_splits_of_its_cases(tmp_path: Pat
     version = imported(tmp_path / "bundle", held_out_splits=["test"], dataset={"path": "data.jsonl", "fields": fields})
     run = failing_run(version, "ffpp")
     for cases, expected in (({"1", "2"}, {"1": True, "2": False}), ({"2"}, {"2": False})):
-        export_failures(run, tmp_path / "out.zip", format="bundle", cases=cases, force=True)
+        export_failures(run, tmp_path / "out.zip", FailureFilters(cases=cases), format="bundle", force=True)
         small = import_bundle(bundle=tmp_path / "out.zip")
         assert dict(small.cases.values_list("external_id", "held_out")) == expected
 

@@ -32,7 +32,8 @@ from runs.results.history import (
 from runs.results.outcomes import outcome_of
 from runs.results.stored import count_responses, get_cases, get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
-from runs.web.queries import get_missing, get_progress, list_responses
+from runs.web.progress import get_missing, get_progress
+from runs.web.queries import list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from django.http import StreamingHttpResponse
 
+from runs.exports import FailureFilters
 from runs.exports.failure_formats.jsonl import FailureJsonl
 from runs.exports.protocol import Export, ExportFormat, JSONObject, LeftOut
 from runs.models import Run
@@ -71,7 +72,7 @@ def test_failures_of_a_run_are_the_same_streamed_and_buffered(monkeypatch: pytes
     run: Run = stored_run(stored_version(cases=6))
     stored_outcomes(run, "ffffff")
     assert FailureJsonl.has_lines
-    buffered = b"".join(content_of(download_failures(run)))
+    buffered = b"".join(content_of(download_failures(run, FailureFilters())))
     monkeypatch.setattr(downloads, "BUFFERED", 1)
-    assert b"".join(content_of(download_failures(run))) == buffered
+    assert b"".join(content_of(download_failures(run, FailureFilters()))) == buffered
     assert buffered.count(b"\n") == 6

@@ -24,7 +24,7 @@ from runs.models import Response, Run
 from runs.results.stored import get_results
 from runs.web import live
 from runs.web.api import events
-from runs.web.queries import count_quarantined
+from runs.web.progress import count_quarantined
 from runs.web.views import runs as runs_views
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.members import member
