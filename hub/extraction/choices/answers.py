@@ -15,6 +15,7 @@ from hub.extraction.statements import final_answer
 _ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
 _OPTION = re.compile(rf"^{OPTION}\s+(?=\S+$)", re.IGNORECASE)  # before a label that ends the text
 _POINTERS = "✅✔☑👉➡→\ufe0f "  # around a label that is the entire answer
+_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+")
 _MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 
 
@@ -61,7 +62,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     label = reader.stated_label(text)
     if not label and reader.is_uncertain(re.split(r"(?<=[.!?])\s+", text)[-1]):
         return None
-    label = label or reader.concluded_label(text)
+    label = label or reader.opening_word(text) or reader.concluded_label(text)
     if label:
         return None if label == SEVERAL else label
     if reader.is_uncertain(text):
@@ -78,7 +79,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
-    last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
+    last_sentences = _SENTENCE_END.split(lines[-1]) if lines else [""]
+    last = last_sentences[-1]
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
@@ -87,6 +89,10 @@ def _unstated_label(text: str, reader: ChoiceReader) -> str | None:
         return label
     if label := reader.opening_option(text):
         return label
-    places = [final_answer(text) or "", last, text if len(text) <= SHORT_TEXT else ""]
-    worded = next((label for label in map(reader.options.label_by_words, places) if label), None)
+    short = len(text) <= SHORT_TEXT
+    lines = text.split("\n") if short else []
+    sentences = [sentence for line in lines for sentence in _SENTENCE_END.split(line)] or last_sentences
+    worded = reader.options.label_by_words(final_answer(text) or "") or reader.options.label_by_sentences(
+        sentences, all_of_them=short
+    )
     return worded or reader.remaining_label(text) or reader.options.label_by_number(last)

@@ -27,7 +27,7 @@ from hub.extraction.choices.phrases import (
     WRONG,
 )
 from hub.extraction.corrections import ALTERNATIVELY, statement_versions
-from hub.extraction.statements import Marker, Statement, is_counterfactual, statements, strip_markup
+from hub.extraction.statements import Marker, Statement, is_counterfactual, is_supposed, statements, strip_markup
 
 SEVERAL = "\0several"  # in place of a label: the text names more than one
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+|\n")
@@ -364,7 +364,9 @@ class ChoiceReader:
         found = [match for match in found if not NOT_SO.search(text[max(match.start() - 24, 0) : match.start("label")])]
         found = [match for match in found if not DENIED_LABEL.search(text[: match.start("label")][-40:])]
         found = [match for match in found if not re.search(self._none_of, text[: match.start("label")][-80:])]
-        found = [match for match in found if not is_counterfactual(text, match)]
+        found = [match for match in found if not (is_counterfactual(text, match) or is_supposed(text, match.start()))]
+        # "A is the best choice. D would be right for Germany."
+        found = [match for match in found if not re.search(r"\bwould\s+be\b", match[0])] or found
         if not found:
             return None
         last = max(found, key=lambda match: match.start("label"))
@@ -385,10 +387,21 @@ class ChoiceReader:
             return SEVERAL
         return last["label"]
 
+    def opening_word(self, text: str) -> str | None:
+        """Return the label, a word such as "yes", that is the first sentence of *text*: "True. It is false that …"."""
+        first = _SENTENCE_END.split(text, maxsplit=1)[0]
+        label = None if first.rstrip("*_ ").endswith("?") else self.exact_label(first)
+        return label if label and len(label) > 1 and label.isalpha() else None
+
     def opening_option(self, text: str) -> str | None:
         """Return the label of the option that the text begins with: "Paris.", "Paris, because …", "Yes - it is"."""
         first = _SENTENCE_END.split(text, maxsplit=1)[0]
-        if label := self.options.label_of_equal_option(strip_markup(first), flatten, 2):
+        named = strip_markup(first)
+        without_article = re.sub(r"^(?:the|an?)\s+", "", named, flags=re.IGNORECASE)
+        if label := (
+            self.options.label_of_equal_option(named, flatten, 2)
+            or self.options.label_of_equal_option(without_article, flatten, 2)
+        ):
             return None if ALTERNATIVELY.match(text[len(first) :].lstrip("*_ \n")) else label
         part = _PART_END.split(first, maxsplit=1)[0]
         label = self.options.label_of_equal_option(strip_markup(part), flatten, 2)
