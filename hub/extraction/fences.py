@@ -19,12 +19,14 @@ _CODE = re.compile(r"(?:def|class|import|from|async\s+def|@)\s*\w")
 class Fence:
     """A fenced block: its language in lower case, and its text without the indentation of the fence.
 
-    `closed` is False for a block that runs to the end of the text.
+    `closed` is False for a block that runs to the end of the text. `introduction` is the last line before the block
+    that is not blank, unless another block comes between.
     """
 
     language: str
     text: str
     closed: bool = True
+    introduction: str = ""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class _OpenBlock:
     indent: str
     language: str
     lines: list[str]
+    introduction: str = ""
 
     def closed_by(self, match: re.Match[str]) -> bool:
         mark = match["mark"]
@@ -46,7 +49,7 @@ class _OpenBlock:
             lines = [re.sub(r"^[ \t]*>[ \t]?", "", line) for line in lines]
         else:
             lines = _dedented(lines, len(self.indent.expandtabs(4)))
-        return Fence(self.language, "\n".join(lines) + "\n" if lines else "", closed)
+        return Fence(self.language, "\n".join(lines) + "\n" if lines else "", closed, self.introduction)
 
 
 def split_lines(text: str) -> list[str]:
@@ -86,23 +89,28 @@ def _parse(text: str) -> tuple[list[Fence], str]:
     blocks: list[Fence] = []
     outside: list[str] = []
     current: _OpenBlock | None = None
+    introduction = ""
     for line in split_lines(text):
         match = _FENCE.match(line)
         if current is None:
             one_line = _ONE_LINE.match(line)
             if match:
                 current = _open_block(match)
+                current.introduction, introduction = introduction, ""
             elif one_line:
-                blocks.append(Fence(one_line["language"].lower(), one_line["code"] + "\n"))
+                blocks.append(Fence(one_line["language"].lower(), one_line["code"] + "\n", introduction=introduction))
+                introduction = ""
             else:
                 outside.append(line)
+                introduction = line if line.strip() else introduction
         elif match and _width(line) <= len(current.indent.expandtabs(4)) + 3 and current.closed_by(match):
             _close_block(current, blocks)
             current = None
         elif match and match["mark"] == current.mark and _is_prose(match["info"]):
             _close_block(current, blocks)
             current = None
-            outside.append(match["info"])
+            introduction = match["info"]
+            outside.append(introduction)
         elif match and _begins_another(current, match):
             _close_block(current, blocks)
             current = _open_block(match)

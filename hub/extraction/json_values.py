@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hub.extraction.fences import fences
+from hub.extraction.counterexamples import is_counterexample
+from hub.extraction.fences import fences, split
 from hub.extraction.normalization import answer_text
 
 _OPEN = re.compile(r"[\[{]")
@@ -50,6 +51,14 @@ def json_value(text: str) -> object:
     raise NoJSON("no JSON value could be read")
 
 
+def only_json_value(text: str) -> object | None:
+    """Return the JSON value that *text* consists of, alone or in a single fenced block; None for other texts."""
+    text = answer_text(text)
+    blocks, outside = split(text)
+    only = _loaded([blocks[0].text if len(blocks) == 1 and not outside.strip() else text])
+    return only[0] if only else None
+
+
 def json_values(text: str) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
@@ -63,6 +72,7 @@ def json_values(text: str) -> list[object]:
     if only:
         return only
     blocks = [block for block in reversed(fences(text)) if block.language in _JSON_FENCES]
+    blocks = [block for block in blocks if not is_counterexample(block.introduction, block.text)] or blocks
     fenced = _loaded([block.text for block in sorted(blocks, key=lambda block: not block.language)])
     in_prose = [found.value for found in reversed(locate_json(text))]
     return fenced + sorted(in_prose, key=_is_minor)

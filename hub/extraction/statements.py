@@ -358,8 +358,7 @@ def _sentences(pattern: re.Pattern[str], mark: Marker, text: str) -> Iterator[St
         line_end = text.find("\n", head.end(), limit)
         limit = line_end if line_end >= 0 else limit
         end = _sentence_end(text, head.end(), limit)
-        supposed = _SUPPOSED.search(text, max(head.start() - _LONGEST_CONDITION, 0), head.start())
-        if text[head.end() : end].strip() and not supposed and not is_counterfactual(text, head):
+        if text[head.end() : end].strip() and not is_supposed(text, head.start()) and not is_counterfactual(text, head):
             yield Statement(mark, head.end(), end, text[head.end() : end])
 
 
@@ -372,6 +371,11 @@ def _sentence_end(text: str, start: int, limit: int) -> int:
         if not named and not (goes_on and _ANOTHER_INITIAL.search(text, *before)):
             return cut.start()
     return limit
+
+
+def is_supposed(text: str, start: int) -> bool:
+    """Return whether the statement at *start* is an opinion that *text* does not share: "Many say it is A"."""
+    return _SUPPOSED.search(text, max(start - _LONGEST_CONDITION, 0), start) is not None
 
 
 def is_counterfactual(text: str, head: re.Match[str]) -> bool:

@@ -10,8 +10,8 @@ from hub.extraction.choices.exclusions import remaining_label
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
-from hub.extraction.choices.phrases import OPTION
-from hub.extraction.choices.positions import marked_label, opening_option, trailing_label, without_listing
+from hub.extraction.choices.phrases import OPTION, SENTENCE_END
+from hub.extraction.choices.positions import marked_label, opening_option, opening_word, trailing_label, without_listing
 from hub.extraction.choices.several import is_uncertain
 from hub.extraction.choices.stated import stated_label
 from hub.extraction.corrections import reopening_positions, statement_versions
@@ -67,7 +67,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     label = stated_label(reader, text)
     if not label and is_uncertain(reader, re.split(r"(?<=[.!?])\s+", text)[-1]):
         return None
-    label = label or concluded_label(reader, text)
+    label = label or opening_word(reader, text) or concluded_label(reader, text)
     if label:
         return None if label == SEVERAL else label
     if is_uncertain(reader, text):
@@ -84,7 +84,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 def _unstated_label(text: str, reader: LabelReader) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = without_listing(reader, [line for line in text.split("\n") if line.strip()])
-    last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
+    last_sentences = SENTENCE_END.split(lines[-1]) if lines else [""]
+    last = last_sentences[-1]
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or marked_label(reader, lines) or trailing_label(reader, last):
@@ -93,6 +94,10 @@ def _unstated_label(text: str, reader: LabelReader) -> str | None:
         return label
     if label := opening_option(reader, text):
         return label
-    places = [final_answer(text) or "", last, text if len(text) <= SHORT_TEXT else ""]
-    worded = next((label for label in map(reader.options.label_by_words, places) if label), None)
+    short = len(text) <= SHORT_TEXT
+    lines = text.split("\n") if short else []
+    sentences = [sentence for line in lines for sentence in SENTENCE_END.split(line)] or last_sentences
+    worded = reader.options.label_by_words(final_answer(text) or "") or reader.options.label_by_sentences(
+        sentences, all_of_them=short
+    )
     return worded or remaining_label(reader, text) or reader.options.label_by_number(last)

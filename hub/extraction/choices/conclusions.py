@@ -19,7 +19,7 @@ from hub.extraction.choices.phrases import (
     WRONG,
 )
 from hub.extraction.choices.several import alternative_pattern, chosen_too_patterns, other_follows
-from hub.extraction.statements import is_counterfactual
+from hub.extraction.statements import is_counterfactual, is_supposed
 
 
 def concluded_label(reader: LabelReader, text: str) -> str | None:
@@ -29,7 +29,9 @@ def concluded_label(reader: LabelReader, text: str) -> str | None:
     found = [match for match in found if not DENIED_LABEL.search(text[: match.start("label")][-40:])]
     none_of = none_of_pattern(reader)
     found = [match for match in found if not re.search(none_of, text[: match.start("label")][-80:])]
-    found = [match for match in found if not is_counterfactual(text, match)]
+    found = [match for match in found if not (is_counterfactual(text, match) or is_supposed(text, match.start()))]
+    # "A is the best choice. D would be right for Germany."
+    found = [match for match in found if not re.search(r"\bwould\s+be\b", match[0])] or found
     if not found:
         return None
     last = max(found, key=lambda match: match.start("label"))

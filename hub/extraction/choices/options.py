@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 
-from hub.extraction.choices.phrases import CLAUSE, DENIAL, LIST_NUMBER, MONEY, SAID_RIGHT, SAID_WRONG
+from hub.extraction.choices.phrases import CLAUSE, DENIAL, LEADS_TO, LIST_NUMBER, MONEY, SAID_RIGHT, SAID_WRONG
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
@@ -16,6 +16,15 @@ _COMBINES = re.compile(
     r"\s*(?:all|both)\b[^.]{0,40}\b(?:above|these|them|options|answers|choices|statements)\b|\s*(?:all|both)\W*\Z",
     re.IGNORECASE,
 )
+# Before and after an option that a sentence gives as a value: "the capital is Paris, which …".
+_GIVES = (
+    r"(?:(?<!\w)(?:is|are|was|were|must be|equals?|gives?|makes?|by|ist|sind|war|est|es|è|é)\s+"
+    r"(?:(?:the|an?|called|named)\s+)?|=\s*)[\"'“(]{0,2}"
+)
+_GIVEN_END = r"(?=[\"'”)]{0,2}\s*(?:$|[,;.!(–—]|(?:which|who|because|since|as|although|though|while|whereas)\b))"
+# After that, words that may give another value: "It is Paris, but …".
+_CONTRAST = re.compile(r"\b(?:but|however|actually|really|or|no|and (?:the|it|that))\b|\?")
+_CONCLUDES = re.compile(rf"\W*{LEADS_TO}(?!\w)", re.IGNORECASE)
 _SHORTEST_OPTION = 2  # minimal length of an option that is searched for in text: "a" occurs everywhere
 
 
@@ -121,17 +130,71 @@ class OptionReader:
 
     def label_by_words(self, text: str) -> str | None:
         """Return the only option quoted in *text* and not denied; words within a longer option do not count."""
-        flat = flatten(text)
+        labels = self._labels_by_words(text)
+        return labels.pop() if len(labels) == 1 else None
+
+    def label_by_sentences(self, sentences: Sequence[str], *, all_of_them: bool) -> str | None:
+        """Return the option that *sentences* name: "The capital is Paris. Rome is in Italy." names Paris.
+
+        If they mention several, it is the one that the last sentence concludes ("So it is Rome."), or else the only one
+        that a sentence gives as a value: "the capital is Paris", but not "Paris is larger". Of several values that are
+        numbers, the last one counts, because calculations give intermediate ones.
+
+        Unless the sentences are *all_of_them*, an option that is only mentioned counts in the last one alone.
+        """
+        given = [label for label in map(self._given_label, sentences) if label]
+        denied: set[str] = set().union(*map(self._denied_labels, sentences))
+        mentioned = [self._labels_by_words(sentence) - denied for sentence in sentences]
+        named = [labels for labels in mentioned if labels]
+        if not named:
+            return None
+        if len(set.union(*named)) == 1:
+            return named[0].pop() if all_of_them or given or mentioned[-1] else None
+        if mentioned[-1] and _CONCLUDES.match(sentences[-1]):
+            return self._given_label(sentences[-1]) or (mentioned[-1].pop() if len(mentioned[-1]) == 1 else None)
+        if len(set(given)) == 1 or (given and self._are_numbers):
+            return given[-1]
+        return named[-1].pop() if self._are_numbers and not given and len(named[-1]) == 1 else None
+
+    @functools.cached_property
+    def _are_numbers(self) -> bool:
+        return all(len(quantities(option)) == 1 for _, option in self._options)
+
+    def _given_label(self, sentence: str) -> str | None:
+        """Return the only option that *sentence* gives as a value: "it is Paris, which is larger than Rome"."""
+        flat = flatten(sentence)
+        found = {
+            label
+            for label in self._labels_by_words(sentence)
+            for option in [flatten(dict(self._options)[label])]
+            for match in re.finditer(rf"{_GIVES}{re.escape(option)}{_GIVEN_END}", flat)
+            if not _CONTRAST.search(flat, match.end())
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _denies(self, flat: str) -> bool:
+        """Return whether the flattened text *flat* denies something, apart from options such as "None of these"."""
         own = [flatten(option) for _, option in self._options if DENIAL.search(option)]
-        if DENIAL.search(functools.reduce(lambda rest, option: rest.replace(option, " "), own, flat)):
+        return DENIAL.search(functools.reduce(lambda rest, option: rest.replace(option, " "), own, flat)) is not None
+
+    def _denied_labels(self, sentence: str) -> set[str]:
+        """Return the only option that a clause of *sentence* with a denial names, in a set: "so it is not London"."""
+        clauses = [flatten(clause) for clause in CLAUSE.split(sentence)] if DENIAL.search(sentence) else []
+        denied = [clause for clause in clauses if self._denies(clause)]
+        named = [{label for label, option in self._options if _is_quoted(flatten(option), clause)} for clause in denied]
+        return {label for labels in named if len(labels) == 1 for label in labels}
+
+    def _labels_by_words(self, text: str) -> set[str]:
+        """Return the options quoted in *text* and not denied; words within a longer option do not count."""
+        flat = flatten(text)
+        if self._denies(flat):
             flat = flatten(without_denials(text))
         found = [(label, flatten(option)) for label, option in self._options if _is_quoted(flatten(option), flat)]
-        labels = {
+        return {
             label
             for label, option in found
             if not any(option != other and _is_quoted(option, other) for _, other in found)
         }
-        return labels.pop() if len(labels) == 1 else None
 
 
 def without_denials(text: str) -> str:

@@ -37,6 +37,7 @@ CHOSEN = (
     r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one|statement)\s*(?:is|would\s+be|:)"
     r"|closest(?:\s+(?:answer|option|choice|match|one))?\s+is"
     r"|(?:false|incorrect|untrue|wrong)\s+(?:statement|claim|sentence|assertion)\s+is"
+    r"|left\s+with(?:\s+(?:only|just))?"
     r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
 )
 LEADS_TO = (

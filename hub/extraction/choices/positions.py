@@ -14,10 +14,22 @@ from hub.extraction.statements import strip_markup
 _PART_END = re.compile(r"[*_]{0,4}(?:[,;:]|\s[-–—])\s")
 
 
+def opening_word(reader: LabelReader, text: str) -> str | None:
+    """Return the label, a word such as "yes", that is the first sentence of *text*: "True. It is false that …"."""
+    first = SENTENCE_END.split(text, maxsplit=1)[0]
+    label = None if first.rstrip("*_ ").endswith("?") else reader.exact_label(first)
+    return label if label and len(label) > 1 and label.isalpha() else None
+
+
 def opening_option(reader: LabelReader, text: str) -> str | None:
     """Return the label of the option that the text begins with: "Paris.", "Paris, because …", "Yes - it is"."""
     first = SENTENCE_END.split(text, maxsplit=1)[0]
-    if label := reader.options.label_of_equal_option(strip_markup(first), flatten, 2):
+    named = strip_markup(first)
+    without_article = re.sub(r"^(?:the|an?)\s+", "", named, flags=re.IGNORECASE)
+    if label := (
+        reader.options.label_of_equal_option(named, flatten, 2)
+        or reader.options.label_of_equal_option(without_article, flatten, 2)
+    ):
         return None if ALTERNATIVELY.match(text[len(first) :].lstrip("*_ \n")) else label
     part = _PART_END.split(first, maxsplit=1)[0]
     label = reader.options.label_of_equal_option(strip_markup(part), flatten, 2)

@@ -1,5 +1,6 @@
 """Extraction of the number in an answer; answers with several different numbers are detected."""
 
+import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,6 +10,7 @@ from hub.extraction.corrections import (
     ALTERNATIVELY,
     withdrawal_end,
 )
+from hub.extraction.json_values import only_json_value
 from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.numeric.bounds import is_limit, is_strict_limit
 from hub.extraction.numeric.clauses import (
@@ -24,6 +26,7 @@ from hub.extraction.numeric.quantities import Quantity
 from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
 from hub.extraction.statements import Marker, Statement, statements
 
+_CERTAINTIES = ("confidence", "certainty", "probability")  # beside an answer: {"value": 42, "confidence": 0.9}
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
@@ -87,7 +90,28 @@ def read_number(text: str) -> NumberReading:
             return make_reading(value, statement.text, marked=True)
     if any(statement.mark == Marker.FORMAT and statement.text == "null" for statement in stated):
         return NumberReading(None)
-    return read_prose(text)
+    return _read_object(text) or read_prose(text)
+
+
+def _read_object(text: str) -> NumberReading | None:
+    """Read the number of a text that is a JSON object without an answer: the one of "value", or its only number."""
+    value = only_json_value(text)
+    if not isinstance(value, dict):
+        return None
+    members = {key.casefold(): member for key, member in value.items()}
+    numbers = {
+        key: Fraction(str(member))  # the decimal value of a float
+        for key, member in members.items()
+        if isinstance(member, int | float)
+        and not isinstance(member, bool)
+        and abs(member) != math.inf  # 1e400
+        and key not in _CERTAINTIES
+    }
+    if not numbers:
+        return None
+    if "value" in numbers or len(set(numbers.values())) == 1:
+        return NumberReading(Quantity(numbers.get("value", next(iter(numbers.values())))), text)
+    return NumberReading(None, text, several=True)
 
 
 def _with_asterisks(match: re.Match[str]) -> str:

@@ -92,8 +92,9 @@ _CIRCUMSTANCE = re.compile(
     r"|\bafter (?:second|minute|hour|day|week|month|year|step|round)\s+$"
     r"|\b(?P<goal>to (?:reach|get|make|be|buy|save|afford)\s+(?:the |an? |his |her |their )?[$€£]?)$"
     r"|(?<=\d) (?P<whole>of (?:the |these |those )?)$"
-    r"|\bwhich (?:already )?includes\s+(?:an? |the )?[$€£]?$"
-    rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+$",
+    r"|\b(?:which (?:already )?includes|including)\s+(?:an? |the )?[$€£]?$"
+    r"|\bas of\s+(?:(?:early|mid|late)[- ])?(?:[^\W\d]{3,9}\.?\s)?$"
+    rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+(?:the (?:first |last |next |past )?)?$",
     re.IGNORECASE,
 )
 # "Multiply 6 by 7 to get 42": the number after "to get" is a result. In "You need to add 42 to get 100" it is the goal.
@@ -114,7 +115,7 @@ _INTRODUCTION = re.compile(
 # "6 is the GCD of 12 and 18": a number and what it is of others.
 _DEFINED = re.compile(
     r"\W{0,9}(?:(?:so|thus|therefore|hence),?\s)?[$€£]?-?\d++(?:[.,]\d++)*+[*]{0,2}(?:\s[^\W\d]+)?\s(?:is|are)\sthe\s"
-    r"[^\d,;:=]{1,80}\s(?:of|between|to)\s(?:(?!\b(?:or|but|so|while|whereas)\b)[^;:=])*",
+    r"[^\d,;:=]{1,80}\s(?:of|between|to|among)\s(?:(?!\b(?:or|but|so|while|whereas)\b)[^;:=])*",
     re.IGNORECASE,
 )
 # "There are 12 in total: 5 red and 7 blue"
@@ -143,7 +144,7 @@ _DENIED = re.compile(
 _ASIDE_WITH_ALTERNATIVE = re.compile(
     r"[ ]?\(\s?(?=(?:or|maybe|perhaps|possibly|alternatively|could|might|may)\b|±|\\pm)", re.IGNORECASE
 )
-_ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])")
+_ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\((?:[^()]++|\([^()]*+\))*+\)(?!\s?[*/^×·+])")
 # A number beside a variable is part of a formula: n(n+1)/2, x - 5.
 _AFTER_VARIABLE = re.compile(
     r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?\{?\s?$"
@@ -322,11 +323,12 @@ def _is_circumstance(text: str, found: Sequence[Found]) -> bool:
         return len(found) == 2 and _NEED.search(text, 0, last.start) is not None
     if match["whole"]:
         return before.quantity.scale == 1 and "/" not in text[before.start : before.end]
-    if not match[0].lower().startswith(("in", "for", "over", "during", "from", "with", "on", "of")):
+    preposition = match[0].split()[0].lower()
+    if preposition not in ("in", "for", "over", "during", "from", "with", "on", "of"):
         return True
     money = "$€£¥₹"
     return any(sign in text[before.start : before.end] for sign in money) or (
-        not match[0].lower().startswith(("from", "with", "on", "of")) and bool(_TIME.match(text, last.end))
+        preposition not in ("from", "with", "on", "of") and bool(_TIME.match(text, last.end))
     )
 
 

@@ -23,7 +23,10 @@ from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_
 from hub.extraction.statements import statements
 
 _LONGEST_PARAGRAPH = 8000
-_LIST_NUMBER = re.compile(r"[ \t]*(?:\*\*)?(\d{1,2})[.)](?=[ \t*])")
+_LIST_NUMBER = re.compile(
+    r"[ \t]*(?:[-*•][ \t]|#{1,6}[ \t])?(?:\*\*)?(?:step[ ](?P<step>\d{1,2})\b[.):]?|(?P<item>\d{1,2})[.)](?=[ \t*]))",
+    re.IGNORECASE,
+)
 # The number of a source after a number or a sentence: "42 [1]", "It is 42.[2]"; and the source itself: "[2] A report".
 _REFERENCE = re.compile(
     r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
@@ -156,11 +159,13 @@ def _is_rejected(sentence: str, following: str = "") -> bool:
 
 
 def _without_list_numbers(lines: Sequence[str]) -> list[str]:
-    """Return *lines* without the numbers of lists: the "2." of a line, if another one begins with "1."."""
+    """Return *lines* without "Step 2:", and the numbers of lists: the "2." of a line, if another begins with "1."."""
     numbered = [_LIST_NUMBER.match(line) for line in lines]
-    present = {int(match[1]) for match in numbered if match}
+    present = {int(match["item"]) for match in numbered if match and match["item"]}
     return [
-        line[match.end() :] if match and {int(match[1]) - 1, int(match[1]) + 1} & present else line
+        line[match.end() :]
+        if match and (match["step"] or {int(match["item"]) - 1, int(match["item"]) + 1} & present)
+        else line
         for line, match in zip(lines, numbered, strict=True)
     ]
 

@@ -75,7 +75,7 @@ _NUMBER = re.compile(
 _TEX_FRACTION = re.compile(
     r"(-?)[ ]{0,3}\\[dtc]?frac[ ]?(?:\{\s?(-?[\d.,]{1,400})\s?\}|(\d))[ ]?(?:\{\s?(-?[\d.,]{1,400})\s?\}|(\d))"
 )
-_SUPERSCRIPT = re.compile(r"(?<=\d)(⁻?[⁰¹²³⁴-⁹]+)")
+_SUPERSCRIPT = re.compile(r"((?:(?<=\d)⁻?|(?<=[^\W\d_])⁻)[⁰¹²³⁴-⁹]+)")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _DASHES = str.maketrans({"−": "-", "‑": "-", "⁄": "/"})
 _CURRENCY_NAME = re.compile(
@@ -280,6 +280,12 @@ def _ratio(text: str, first: Found, second: Found) -> int | None:
     )
 
 
+# "9.8 m s^-2", "\\text{mol}^{-1}": the power of a unit. Units that are common names of matrices are not among them.
+_UNIT_POWER = re.compile(
+    r"(?:(?<![^\W\d_])(?:[cdkmn]?m|m?s|min|h|k?g|mol|K|L|Pa|Hz|eV)\}?)\^[{(]?\s?[-−]\s?[1-4][})]?(?!\w)"
+)
+
+
 @lru_cache(maxsize=64)  # as find_numbers
 def plain(text: str) -> str:
     """Return *text* with TeX and typographic characters as plain characters."""
@@ -294,6 +300,8 @@ def plain(text: str) -> str:
     if "\\" in text or "{" in text:
         text = _TEX_FRACTION.sub(_plain_fraction, text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
+    if "^" in text:
+        text = _UNIT_POWER.sub(lambda match: match[0].partition("^")[0], text)
     text = _ANGLE.sub(_in_degrees, text)
     if "mod" in text:
         text = _MODULUS.sub(lambda match: match[1] if int(match[1]) < int(match[2]) else match[0], text)

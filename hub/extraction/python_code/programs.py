@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from hub.extraction.counterexamples import is_counterexample
 from hub.extraction.fences import Fence, split, split_lines
 from hub.extraction.normalization import clean, with_line_feeds, without_reasoning
 from hub.extraction.python_code.dependencies import describe_line, without_usage
@@ -39,6 +40,8 @@ _UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
+_READS = re.compile(r"\binput\b(?=\s*[(),])|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bfileinput\b")
+_WRITES = re.compile(r"\bprint\s*\(|\bstdout\b|\bos\.write\(")
 _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 
 
@@ -113,7 +116,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
     fenced, outside = split(text)
     if fenced and compiles(text) and (_count_implemented(_Block(text), names) if names else does_something(text)):
         return Code(text, "whole")  # the fences are in docstrings or strings
-    blocks = _python_blocks(fenced)
+    blocks = _without_counterexamples(fenced, names)
     if blocks and (not names or _any_implemented(blocks, names)):
         return _chosen(blocks, names, fenced=True)
     whole = repair_source(text) if not fenced else ""
@@ -158,6 +161,14 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
     return found
 
 
+def _without_counterexamples(fenced: Sequence[Fence], names: Collection[str]) -> list[_Block]:
+    """Return the blocks of Python, without those shown as examples of what is wrong if another one can be used."""
+    blocks = _python_blocks(fenced)
+    right = _python_blocks([fence for fence in fenced if not is_counterexample(fence.introduction, fence.text)])
+    usable = _any_implemented(right, names) if names else any(does_something(block.text) for block in right)
+    return right if usable else blocks
+
+
 def _block(fence: Fence) -> _Block:
     return _Block(repair_source(fence.text), cut=not fence.closed, is_text=fence.language in _TEXT)
 
@@ -195,6 +206,11 @@ def _count_implemented(block: _Block, names: Collection[str]) -> int:
     if block.cut and undefined_names(block.text):
         return 0
     return len(implemented_names(tree, returning=block.cut) & set(names))
+
+
+def _count_streams(text: str) -> int:
+    """Return how many of the standard input and output a program uses. A part of it, or a test of it, uses fewer."""
+    return sum(pattern.search(text) is not None for pattern in (_READS, _WRITES))
 
 
 def _any_implemented(blocks: Sequence[_Block], names: Collection[str]) -> bool:
@@ -242,6 +258,7 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
         key=lambda i: (
             _count_implemented(blocks[i], names),
             _count_defined(blocks[i], names),
+            0 if names else _count_streams(blocks[i].text),
             not only_shows_data(blocks[i].text),
             not blocks[i].is_text,
             i,

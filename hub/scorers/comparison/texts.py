@@ -89,13 +89,16 @@ def forms(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> set[str]
     }
 
 
+_ESCAPED = re.compile(r"\\(?=[_*%$#&~])")  # a mark that Markdown or TeX would read otherwise: foo\_bar, 50\%
+
+
 def prose_as_shown(text: str) -> str:
     """Return the prose of *text* as a reader sees it: without fenced blocks, marks of bold parts, of code in sentences
-    and of formulas, and with subscripts as digits ($H_2O$ is H2O).
+    and of formulas, without backslashes before marks (foo\\_bar), and with subscripts as digits ($H_2O$ is H2O).
     """
     _, prose = split(text)
     prose = _SUBSCRIPT_TAG.sub(r"\1", _MATHS.sub(lambda found: _shown_formula(found[1] or found[2]), prose))
-    return _CODE_SPAN.sub(r"\1", without_emphasis(prose))
+    return _CODE_SPAN.sub(r"\1", _ESCAPED.sub("", without_emphasis(prose)))
 
 
 def _shown_formula(formula: str) -> str:

@@ -237,12 +237,13 @@ async def test_includes_looks_for_any_or_all_targets(match: str, text: str, valu
     assert (await judge("includes", text, target=["vacuum", "heat"], match=match)).value == value
 
 
-async def test_includes_reads_bold_parts_without_their_marks() -> None:
+async def test_includes_reads_bold_parts_and_escaped_marks_as_shown() -> None:
     assert (
         await judge(
             "includes", "It is **5** km away, in **Lund**, Sweden.", target=["5 km", "Lund, Sweden"], match="all"
         )
     ).value
+    assert (await judge("includes", r"It is foo\_bar, at 50\%.", target=["foo_bar", "50%"], match="all")).value
     assert not (await judge("includes", "It is 2**3 km.", target="23 km")).value
     assert not (await judge("includes", "Version 1.2.30", target="1.2.3")).value
     assert not (await judge("includes", "Write f(a, **b).", target="f(a, b)")).value

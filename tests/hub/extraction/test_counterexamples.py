@@ -1,0 +1,75 @@
+"""Answers that show wrong code, parts or tests after the right program."""
+
+import pytest
+
+from hub.extraction import code, json_value
+
+RIGHT = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+PROGRAM = "a, b = map(int, input().split())\nprint(a + b)\n"
+
+
+def fenced(source: str, language: str = "python") -> str:
+    return f"```{language}\n{source}```"
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "A common mistake is to write:",
+        "Do **not** do this:",
+        "Don't write it like this:",
+        "Wrong:",
+        "❌ Incorrect version:",
+        "### What not to do",
+        "### Anti-pattern",
+        "**Before:**",
+        "The original code:",
+        "For reference, the original buggy code was:",
+        "Note that the following would be wrong:",
+        "This is better than:",
+    ],
+)
+def test_code_that_is_shown_as_wrong_is_used_only_without_another(introduction: str) -> None:
+    shown = f"{introduction}\n\n{fenced(WRONG)}"
+    assert code(f"{fenced(RIGHT)}\n\n{shown}", entry_point="add").text == RIGHT
+    assert code(shown, entry_point="add").text == WRONG
+
+
+def test_comment_in_the_first_line_may_call_code_wrong() -> None:
+    text = f"{fenced('# Good' + chr(10) + RIGHT)}\n\n{fenced('# Bad' + chr(10) + WRONG)}"
+    assert "a + b" in code(text, entry_point="add").text
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "The original code was wrong. Here is the fixed version:",
+        "Here is the fixed version of the incorrect code:",
+        "This is wrong, because it subtracts. Corrected:",
+        "Don't use subtraction here; instead use:",
+        "A common pitfall is handled here:",
+        "To avoid mistakes, use:",
+        "Wait, that does not work:",
+    ],
+)
+def test_code_that_replaces_wrong_code_is_used(introduction: str) -> None:
+    assert code(f"{fenced(WRONG)}\n\n{introduction}\n\n{fenced(RIGHT)}", entry_point="add").text == RIGHT
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "Test:\n\n" + fenced("assert 2 + 3 == 5\n"),
+        "The last line prints:\n\n" + fenced("print(a + b)\n"),
+        "The first line reads:\n\n" + fenced("a, b = map(int, input().split())\n"),
+        "Don't do this:\n\n" + fenced(PROGRAM.replace("+", "-")),
+    ],
+)
+def test_whole_program_comes_before_parts_and_tests_of_it(after: str) -> None:
+    assert code(f"{fenced(PROGRAM)}\n\n{after}").text == PROGRAM
+
+
+def test_json_that_is_shown_as_wrong_is_not_used() -> None:
+    right, wrong = fenced('{"a": 1}\n', "json"), fenced('{"a": 2}\n', "json")
+    assert json_value(f"{right}\n\nFor comparison, an invalid example:\n\n{wrong}") == {"a": 1}

@@ -1,0 +1,45 @@
+"""Answers that mark no option, so that explanations after them were once read as the choice."""
+
+import pytest
+
+from hub.extraction import choice
+
+FOUR = ["A", "B", "C", "D"]
+CITIES = ["Paris", "London", "Rome", "Berlin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("The capital is Paris. Rome is in Italy.", "A"),
+        ("Rome is in Italy. The capital is Paris.", "A"),
+        ("The capital of France is Paris. It is bigger than Rome and Berlin.", "A"),
+        ("The capital is Paris, which is larger than Rome.", "A"),
+        ("While London is larger, the capital of France is Paris.", "A"),
+        ("London is the capital of the UK. So Paris is right for France.", "A"),
+        ("London is the capital of the UK, so it is not London. Paris is the capital.", "A"),
+        ("Many people say it's London. But the capital is Paris.", "A"),
+        ("After eliminating B (UK), C (Italy) and D (Germany), we are left with A.", "A"),
+        ("A is the best choice. Option D would be right for Germany.", "A"),
+        ("Option D would be right.", "D"),
+        ("Paris is in France. Rome is in Italy.", None),
+        ("Let's see. London is in the UK. Rome is in Italy. Berlin is in", None),
+        ("Germany's capital is Berlin. France's capital is Paris.", None),
+        ("The capital is Paris or Rome.", None),
+    ],
+)
+def test_option_that_sentences_give_as_a_value_is_chosen(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+def test_last_of_several_numbers_that_a_calculation_gives_is_chosen() -> None:
+    numbers = ["8", "12", "16", "20"]
+    assert choice("2 × 4 is 8. Adding 4 gives 12.", FOUR, numbers) == "B"
+    assert choice("The product is 12. It is less than 16.", FOUR, numbers) == "B"
+
+
+def test_first_sentence_that_is_a_label_or_an_option_decides() -> None:
+    assert choice("The ribosome. It reads what comes from the nucleus.", ["A", "B"], ["nucleus", "ribosome"]) == "B"
+    assert choice("True. It is false that whales are fish.", ["true", "false"]) == "true"
+    assert choice("The review is negative. It says nothing positive.", ["positive", "negative"]) == "negative"
+    assert choice("Overall it is negative, although parts are positive.", ["positive", "negative"]) == "negative"
