@@ -23,7 +23,7 @@ from preferences.sides import Sides, lists_choices
 from review.errors import AlreadyDecided, InvalidDecision
 from review.issues import MarkedIssue, kept_issues, new_issue
 from review.judge.suggestions import attention_check_of
-from review.models import Assignment, AttentionCheck, Pair
+from review.models import Assignment, AttentionCheck
 from review.queue.assignments import (
     DONE,
     LEASE,
@@ -35,7 +35,6 @@ from review.queue.assignments import (
     release_open_assignment,
     renew_assignment,
 )
-from review.services import pairs_with_responses
 from runs.selectors import visible_runs
 
 _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash")
@@ -65,15 +64,16 @@ class Decision:
 def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     """Store the decision and end the assignment. The same decision sent twice is stored once.
 
+    The assignment was read in this request; `find_assignment` loads all that is needed. If it has ended since then,
+    that is noticed when its lease is released.
+
     Returns None if the suggestion was hidden and this was the first verdict: the verdict is saved, and the reviewer
     confirms or changes it once the suggestion is shown. Raises InvalidDecision, AssignmentLost, and AlreadyDecided for
     another decision than the stored one.
     """
-    assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
     if assignment.state != OPEN:
         return _stored_decision(assignment, decision)
-    pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
-    assignment.pair = pair
+    pair = assignment.pair
     check = _update_attention_check(assignment, decision)
     if check is not None:  # the issues of a check are made up
         decision = replace(decision, kept=[])
@@ -81,6 +81,7 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
         undecided = Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="")
         undecided.update(first_verdict=decision.verdict)
         renew_assignment(assignment=assignment)
+        assignment.refresh_from_db(fields=["first_verdict"])
         return None
     evidence = evidence_of(pair.first, pair.second)
     disputes = bool(evidence["winner"]) and decision.verdict != evidence["winner"]
@@ -124,6 +125,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
         )
         preference = record_preference(new)
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
+        assignment.preference = preference
     return preference
 
 

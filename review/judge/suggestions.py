@@ -11,7 +11,7 @@ from preferences.evidence import may_read_words
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.sides import Side, exchange_tokens, other_side
 from preferences.spans import Span, find_quote
-from review.models import Assignment, AttentionCheck
+from review.models import Assignment, AttentionCheck, Pair
 from runs.models import Response
 
 
@@ -61,6 +61,8 @@ class ShownSuggestion:
 
 def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
     """Return the attention check that was shown for the assignment, or None."""
+    if assignment.pair.kind != Pair.Kind.ONE_PASSES:  # no other pair gets one
+        return None
     return AttentionCheck.objects.filter(assignment=assignment).first()
 
 

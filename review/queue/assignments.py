@@ -8,7 +8,8 @@ assignment was lost gets another slot of the pair, or AssignmentLost if none is 
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -43,39 +44,61 @@ class AssignmentLost(Conflict):
     """The pair is not, or no longer, assigned to the reviewer; the message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class NextPair:
+    """Assignment of a reviewer, and the runs whose pairs waited for them before; None if the runs were not read."""
+
+    assignment: Assignment | None
+    runs: Collection[int] | None = None
+
+
 def claim_next_pair(user: User, *, run: int | None = None) -> Assignment | None:
     """Return the open assignment of *user*, else claim the next pair. Returns None if no pair waits for them."""
-    held = _held(user, run)
-    if held is not None:
-        return held
-    release_lapsed_assignments()
+    return take_next_pair(user, run=run).assignment
+
+
+def take_next_pair(user: User, *, run: int | None = None) -> NextPair:
+    """Do what `claim_next_pair` does, and return the runs as well."""
     for attempt in range(_MAX_CLAIMS):
-        waiting = next_pair_by_run(user, run=run).values()
+        # Repeated after a failed attempt, because another window of the reviewer may have claimed a pair.
+        held = _held_or_release_lapsed(user, run)
+        if held is not None:
+            return NextPair(held)
+        waiting = next_pair_by_run(user, run=run)
         if not waiting:
-            return None
-        taken = _claim(user, partial(lock_first_pair, user, among=waiting, waits=attempt > 0))
-        if taken is None:
-            taken = _held(user, run)  # another window of the reviewer may have claimed a pair
+            return NextPair(None, waiting.keys())
+        taken = _claim(user, partial(lock_first_pair, user, among=waiting.values(), waits=attempt > 0))
         if taken is not None:
-            return taken
-    return None
+            return NextPair(taken, waiting.keys())
+    return NextPair(None)
 
 
-def _held(user: User, run: int | None) -> Assignment | None:
+def _held_or_release_lapsed(user: User, run: int | None) -> Assignment | None:
+    """Return the open assignment of *user*, renewed. If there is none, release the assignments that have lapsed."""
+    now = timezone.now()
     visible = visible_runs(user).order_by().filter(pk=OuterRef("pair__run_id"))
-    held = Assignment.objects.filter(Exists(visible), reviewer=user, state=OPEN)
     if run is not None:
-        held = held.filter(pair__run_id=run)
-    assignment = held.first()
-    return assignment if assignment is not None and renew_assignment(assignment=assignment) else None
+        visible = visible.filter(pk=run)
+    opened = Assignment.objects.filter(Q(reviewer=user) | Q(lease_until__lt=now), state=OPEN)
+    found = list(opened.annotate(visible=Exists(visible)))
+    for assignment in found:
+        if assignment.reviewer_id == user.pk and assignment.visible and renew_assignment(assignment=assignment):
+            return assignment
+    lapsed = [row for row in found if row.lease_until is not None and row.lease_until < now]
+    for assignment in lapsed[:_MAX_RELEASED]:
+        _release_lapsed(assignment)
+    return None
 
 
 def current_assignment(pair: Pair, user: User) -> Assignment | None:
     """Return the open or decided assignment of *pair* to *user*, or None if they have to claim the pair first."""
     mine = Assignment.objects.filter(pair=pair, reviewer=user).first()
-    if mine is not None and (mine.state == DONE or (mine.state == OPEN and renew_assignment(assignment=mine))):
-        return mine
-    return None
+    return mine if mine is not None and is_current(mine) else None
+
+
+def is_current(assignment: Assignment) -> bool:
+    """Return whether *assignment* is decided, or open; renew its lease if it is open."""
+    return assignment.state == DONE or (assignment.state == OPEN and renew_assignment(assignment=assignment))
 
 
 def preview_assignment(pair: Pair, user: User) -> Assignment:
@@ -133,17 +156,24 @@ def _claim(user: User, lock_pair: Callable[[], Pair | None]) -> Assignment | Non
 def _claim_free_slot(pair: Pair, user: User) -> Assignment:
     pair.free -= 1
     pair.save(update_fields=["free"])
-    release_open_assignment(user)
-    at_pair = list(pair.assignments.all())
-    used = {other.slot for other in at_pair if other.state in (OPEN, DONE)}
+    # Read in one query: the assignments of the pair, and the one that the reviewer gives up for it.
+    rows = list(Assignment.objects.filter(Q(pair=pair) | Q(reviewer=user, state=OPEN)))
+    own = [row for row in rows if row.reviewer_id == user.pk]
+    _leave([row for row in own if row.state == OPEN])
+    used = {row.slot for row in rows if row.reviewer_id != user.pk and row.state in (OPEN, DONE)}
     slot = next(number for number in range(pair.overlap) if number not in used)
-    earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
+    earlier = next((row for row in own if row.pair_id == pair.pk), None)
     return _reopen_assignment(earlier, slot) if earlier is not None else _create_assignment(pair, user, slot)
 
 
 def release_open_assignment(user: User) -> None:
     """Release the open assignment of *user*, who claims another pair. Its draft is kept."""
-    for assignment in Assignment.objects.filter(reviewer=user, state=OPEN):
+    _leave(Assignment.objects.filter(reviewer=user, state=OPEN))
+
+
+def _leave(opened: Iterable[Assignment]) -> None:
+    """Release open assignments of the reviewer, who claims another pair."""
+    for assignment in opened:
         if assignment.preference_id is None:
             _release(assignment, state=LAPSED)
         else:
@@ -183,10 +213,11 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
     )
     assignment.lease_owner = assignment.holder
     assignment.save(force_insert=True)
-    if pair.kind == Pair.Kind.ONE_PASSES and pair.suggestion is not None:
+    drawn = pair.kind == Pair.Kind.ONE_PASSES and _draw("check", pair, user) < CHECK_SHARE
+    if drawn and pair.suggestion is not None:
         right = winner(pair.first, pair.second)
         # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
-        if right and pair.suggestion.verdict == right and _draw("check", pair, user) < CHECK_SHARE:
+        if right and pair.suggestion.verdict == right:
             AttentionCheck.objects.create(assignment=assignment, wrong_verdict=other_side(right))
     return assignment
 

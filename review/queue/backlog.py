@@ -14,6 +14,21 @@ WAITING_SHOWN = 100  # more are shown as "100+"
 RUNS_AT_ONCE = 20  # the oldest runs with waiting pairs; their pairs are mixed in the queue
 
 
+# Large columns that neither judges nor reviewers see.
+_DEFERRED = ("run__config", "run__host", "run__tracking", "case__data")
+
+
+def with_run_and_case(pairs: QuerySet[Pair]) -> QuerySet[Pair]:
+    """Let *pairs* be loaded with their run, case and suggestion."""
+    return pairs.select_related("run", "case", "suggestion").defer(*_DEFERRED)
+
+
+def with_pair(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    """Let *assignments* be loaded with their pair, its run, case and suggestion."""
+    assignments = assignments.select_related("pair__run", "pair__case", "pair__suggestion")
+    return assignments.defer(*(f"pair__{name}" for name in _DEFERRED))
+
+
 def _available_pairs(user: User) -> QuerySet[Pair]:
     """Return the pairs of all runs that have a free slot and that *user* neither holds nor has decided or skipped."""
     mine = Assignment.objects.filter(pair=OuterRef("pk"), reviewer=user).exclude(state=Assignment.State.LAPSED)
@@ -35,12 +50,14 @@ def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
 def lock_first_pair(user: User, *, among: Collection[int], waits: bool) -> Pair | None:
     """Return the next pair for *user* and lock it for the current transaction, or None if no pair is left.
 
+    The pair is loaded by `with_run_and_case`.
+
     among: ids from `next_pair_by_run`; the run of the first of them is used. Pairs of the run that other transactions
     have locked are skipped, or awaited if *waits* is true. SQLite does not lock rows; there one transaction writes at a
     time.
     """
     run = Pair.objects.filter(pk__in=among).order_by("position", "id").values("run")[:1]
-    pairs = _available_pairs(user).filter(run=Subquery(run)).order_by("position", "id")
+    pairs = with_run_and_case(_available_pairs(user)).filter(run=Subquery(run)).order_by("position", "id")
     return pairs.select_for_update(of=("self",), no_key=True, skip_locked=not waits).first()
 
 
@@ -73,13 +90,17 @@ class Progress:
     more: bool
 
 
-def review_progress(user: User, *, run: int | None = None) -> Progress:
-    """Return the progress of *user* over all runs, or over one."""
+def review_progress(user: User, *, run: int | None = None, runs: Collection[int] | None = None) -> Progress:
+    """Return the progress of *user* over all runs, or over one.
+
+    runs: the keys of `next_pair_by_run`, if the caller knows them.
+    """
+    if runs is None:
+        runs = next_pair_by_run(user, run=run).keys()
     mine = Assignment.objects.filter(reviewer=user, state__in=[Assignment.State.DONE, Assignment.State.SKIPPED])
     if run is not None:
         mine = mine.filter(pair__run_id=run)
     counts = dict(mine.order_by().values_list("state").annotate(Count("pk")))
-    runs = next_pair_by_run(user, run=run)
     # The database stops counting at WAITING_SHOWN. Pairs of a single run are read in the order of the index, because
     # PostgreSQL would search the table for unordered ones. Those of several runs would be sorted first.
     pairs = _available_pairs(user).filter(run__in=runs).order_by(*(["position", "id"] if len(runs) == 1 else []))

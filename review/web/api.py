@@ -263,6 +263,5 @@ class PairDecision(APIView):
         )
         stored: Preference | None = decide(assignment=assignment, decision=decision)
         if stored is None:
-            assignment.refresh_from_db(fields=["first_verdict"])
             return Answer({"preference": None, "confirm": pair_json(assignment)["suggestion"]})
         return Answer({"preference": stored.pk})

@@ -1,6 +1,6 @@
 """Template context of the page of one pair, for one assignment."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -53,12 +53,18 @@ def pair_view(request: HttpRequest) -> PairView:
 
 
 def pair_context(
-    assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None, view: PairView = PairView()
+    assignment: Assignment,
+    form: DecisionForm | None = None,
+    *,
+    run: int | None = None,
+    view: PairView = PairView(),
+    runs: Collection[int] | None = None,
 ) -> dict[str, object]:
     """Return the context of `review/pair.html`.
 
     The pair of *assignment* comes from `pairs_with_responses`. *form* is the posted form, if any. If a valid form is
-    shown again, it contained a first verdict, which the reviewer confirms now that the suggestion is shown.
+    shown again, it contained a first verdict, which the reviewer confirms now that the suggestion is shown. *runs* is
+    that of `review_progress`.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
@@ -110,7 +116,7 @@ def pair_context(
         "more_fields": [shown_form[name] for name in Preference.DECISION_FIELDS if name != "critique"],
         "categories": categories(),
         "guideline": markdown_html(guideline.text) if guideline else "",
-        "progress": review_progress(assignment.reviewer, run=run),
+        "progress": review_progress(assignment.reviewer, run=run, runs=runs),
         "run": run,
         "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
     }

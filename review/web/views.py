@@ -1,12 +1,13 @@
 """Pages of the review queue: the next pair, one pair, and the actions of its reviewer."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -26,7 +27,7 @@ from review.queue import assignments
 from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
 from review.selectors import PAIRS_SHOWN, list_judge_calls, list_response_pairs, summarize_run_pairs
-from review.services import pairs_with_responses
+from review.services import find_assignment, load_responses, pairs_with_responses
 from review.web.forms import DecisionForm
 from review.web.page import ENTERED, pair_context, pair_view, posted_kept
 from runs.selectors import visible_runs
@@ -59,10 +60,17 @@ def visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
     return found[0]
 
 
-def _assignment_of(request: HttpRequest, pk: int) -> Assignment | None:
-    """Return the assignment, open or not, of the requesting user for a pair that they may see."""
+def _assignments_of(request: HttpRequest, pk: int) -> QuerySet[Assignment]:
     visible = visible_runs(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
-    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request)).first()
+    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request))
+
+
+def _assignment_of(request: HttpRequest, pk: int) -> Assignment | None:
+    """Return the assignment, open or not, of the requesting user for a pair that they may see, with the pair."""
+    assignment = find_assignment(_assignments_of(request, pk))
+    if assignment is not None:
+        assignment.reviewer = _user(request)
+    return assignment
 
 
 def _run_filter(request: HttpRequest) -> int | None:
@@ -71,10 +79,14 @@ def _run_filter(request: HttpRequest) -> int | None:
 
 
 def _render_pair(
-    request: HttpRequest, assignment: Assignment, form: DecisionForm | None = None, status: int = 200
+    request: HttpRequest,
+    assignment: Assignment,
+    form: DecisionForm | None = None,
+    status: int = 200,
+    runs: Collection[int] | None = None,
 ) -> HttpResponse:
     assignment.reviewer = _user(request)
-    context = pair_context(assignment, form, run=_run_filter(request), view=pair_view(request))
+    context = pair_context(assignment, form, run=_run_filter(request), view=pair_view(request), runs=runs)
     return render(request, "review/pair.html", context, status=status)
 
 
@@ -143,12 +155,10 @@ def _redirect_to_pair(request: HttpRequest, pk: int) -> HttpResponse:
 @reviewer_only
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one pair to its reviewer. Users without an assignment see a preview, which does not claim the pair."""
-    shown = visible_pair(request.user, pk)
-    assignment = assignments.current_assignment(shown, _user(request))
-    if assignment is None:
-        return _render_preview(request, shown)
-    assignment.pair = shown
-    return _render_pair(request, assignment)
+    assignment = _assignment_of(request, pk)
+    if assignment is not None and assignments.is_current(assignment):
+        return _render_pair(request, assignment)
+    return _render_preview(request, assignment.pair if assignment is not None else visible_pair(request.user, pk))
 
 
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
@@ -261,7 +271,7 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
         return assignment
     pair = visible_pair(request.user, pk)
     try:
-        return assignments.claim_pair(pair, _user(request))
+        claimed = assignments.claim_pair(pair, _user(request))
     except assignments.AssignmentLost:
         if assignment is None:
             raise
@@ -269,6 +279,8 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
         raise assignments.AssignmentLost(
             "Your assignment of this pair has lapsed, and other reviewers have it now."
         ) from None
+    claimed.pair = pair
+    return claimed
 
 
 def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
@@ -284,15 +296,16 @@ def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
     """Claim the next pair and redirect to it. For htmx, render its page at once, which saves a request."""
     run = _run_filter(request)
-    assignment = assignments.claim_next_pair(_user(request), run=run)
+    taken = assignments.take_next_pair(_user(request), run=run)
+    assignment = taken.assignment
     address = _pair_url(assignment, run)
     if not request.headers.get("HX-Request"):
         return redirect(address)
     if assignment is None:
         answer = _render_empty_queue(request, run)
     else:
-        assignment.pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
-        answer = _render_pair(request, assignment)
+        load_responses([assignment.pair])
+        answer = _render_pair(request, assignment, runs=taken.runs)
     answer["HX-Push-Url"] = address
     return answer
 
@@ -337,7 +350,7 @@ def undo(request: HttpRequest) -> HttpResponse:
 @reviewer_only
 def draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Save the posted form as a draft. This also renews the lease of the assignment."""
-    assignment = _assignment_of(request, pk)
+    assignment = _assignments_of(request, pk).first()
     try:
         if assignment is None:
             raise assignments.AssignmentLost("This pair is not assigned to you.")
