@@ -15,7 +15,7 @@ from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
 from django.utils import timezone
 
 from hub.common import leases
@@ -30,7 +30,6 @@ from runs.selectors import visible_runs
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
 CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
-_FRESH = timedelta(minutes=1)  # younger leases are not renewed: most pages are opened right after the claim
 _MAX_CLAIMS = 50  # attempts to claim a pair; an attempt fails if other reviewers took the last pairs of its run
 _MAX_RELEASED = 100
 
@@ -75,16 +74,16 @@ def take_next_pair(user: User, *, run: int | None = None) -> NextPair:
 
 def _held_or_release_lapsed(user: User, run: int | None) -> Assignment | None:
     """Return the open assignment of *user*, renewed. If there is none, release the assignments that have lapsed."""
-    now = timezone.now()
     visible = visible_runs(user).order_by().filter(pk=OuterRef("pair__run_id"))
     if run is not None:
         visible = visible.filter(pk=run)
-    opened = Assignment.objects.filter(Q(reviewer=user) | Q(lease_until__lt=now), state=OPEN)
-    found = list(opened.annotate(visible=Exists(visible)))
+    opened = Assignment.objects.filter(Q(reviewer=user) | leases.lapsed(), state=OPEN)
+    has_lapsed = ExpressionWrapper(leases.lapsed(), output_field=BooleanField())
+    found = list(opened.annotate(visible=Exists(visible), has_lapsed=has_lapsed))
     for assignment in found:
         if assignment.reviewer_id == user.pk and assignment.visible and renew_assignment(assignment=assignment):
             return assignment
-    lapsed = [row for row in found if row.lease_until is not None and row.lease_until < now]
+    lapsed = [row for row in found if row.has_lapsed]
     for assignment in lapsed[:_MAX_RELEASED]:
         _release_lapsed(assignment)
     return None
@@ -207,12 +206,13 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
         pair=pair,
         reviewer=user,
         slot=slot,
-        lease_until=timezone.now() + LEASE,
+        lease_until=leases.end_after(LEASE),
         swapped=_draw("side", pair, user) < 0.5,
         hides_suggestion=pair.suggestion_id is not None and _draw("hidden", pair, user) < HIDDEN_SHARE,
     )
     assignment.lease_owner = assignment.holder
     assignment.save(force_insert=True)
+    del assignment.lease_until  # an expression; Django reads the time that the database has computed if it is needed
     drawn = pair.kind == Pair.Kind.ONE_PASSES and _draw("check", pair, user) < CHECK_SHARE
     if drawn and pair.suggestion is not None:
         right = winner(pair.first, pair.second)
@@ -229,21 +229,20 @@ def _draw(what: str, pair: Pair, user: User) -> float:
 
 
 def renew_assignment(*, assignment: Assignment) -> bool:
-    """Renew the lease and return whether the assignment is still open. Lapsed but unreleased leases count as open."""
-    until, current = timezone.now() + LEASE, assignment.lease_until
-    if assignment.state == OPEN and current is not None and current > until - _FRESH:
-        return True
+    """Renew the lease and return whether the assignment is still open. Lapsed but unreleased leases count as open.
+
+    The new `lease_until` is not read.
+    """
     try:
         leases.renew(Assignment, assignment.pk, assignment.holder, LEASE)
     except leases.LeaseLost:
         return False
-    assignment.lease_until = until
     return True
 
 
 def release_lapsed_assignments() -> int:
     """Release assignments with a lapsed lease and return how many. Reopened decisions become done again."""
-    lapsed = Assignment.objects.filter(state=OPEN, lease_until__lt=timezone.now())
+    lapsed = Assignment.objects.filter(leases.lapsed(), state=OPEN)
     return sum(_release_lapsed(assignment) for assignment in lapsed[:_MAX_RELEASED])
 
 

@@ -121,6 +121,8 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
     if not may_see_content(assignment.reviewer, pair.first.run_environment.version.environment):
         evidence = without_reasons(evidence)
     shown = visible_suggestion(assignment=assignment)
+    if assignment.pk:
+        assignment.refresh_from_db(fields=["lease_until"])  # the database has computed it
     return {
         "pair": pair.pk,
         "state": assignment.state if assignment.pk else "free",

@@ -1,4 +1,4 @@
-"""Leases and the queue of runs, if the clock of one machine is ten minutes ahead or behind."""
+"""Leases of runs, shards, gates and pairs, if the clock of one machine is ten minutes ahead or behind."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,6 +11,8 @@ from django.utils import timezone
 from hub.common import leases
 from hub.gates.queue import next_gate_request
 from hub.models import GateRequest
+from review.models import Assignment
+from review.queue.assignments import claim_next_pair, release_lapsed_assignments
 from runs.config.resolve import find_environments
 from runs.execution.shards import held_by_others, renew_shards, take_shard
 from runs.leases import RunBusy, renew_lease, take_lease
@@ -19,6 +21,7 @@ from runs.queue import count_workers, take_next_lease
 from runs.services import create_run
 from runs.transitions import change_status
 from tests.factories import stored_run, stored_version
+from tests.review.pages import reviewer, waiting_pairs
 from tests.runs.capitals import config_text, load, write_bundle
 
 pytestmark = pytest.mark.django_db
@@ -100,3 +103,22 @@ def test_gates_are_not_run_twice(wrong_clock: Clock) -> None:
     assert next_gate_request(owner=RIGHT) is not None
     with wrong_clock():
         assert next_gate_request(owner=WRONG) is None
+
+
+def test_pair_of_a_reviewer_is_not_given_to_another_one(wrong_clock: Clock) -> None:
+    waiting_pairs(1)
+    ann, bob = reviewer("ann"), reviewer("bob")
+    with wrong_clock():
+        mine = claim_next_pair(ann)
+        assert mine is not None
+        assert claim_next_pair(bob) is None
+        assert release_lapsed_assignments() == 0
+    assert claim_next_pair(bob) is None
+    Assignment.objects.update(lease_until=timezone.now() + timedelta(seconds=5))
+    with wrong_clock():
+        assert claim_next_pair(ann) == mine
+    until = Assignment.objects.get().lease_until
+    assert until is not None and timedelta(minutes=9) < until - timezone.now() <= timedelta(minutes=10)
+    Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=5))
+    with wrong_clock():
+        assert claim_next_pair(bob) is not None
