@@ -40,6 +40,8 @@ def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, 
     tree = parsed(source)
     if tree is None or not names or len(tree.body) > _MAX_STATEMENTS:
         return source, ()
+    if all(isinstance(node, (*_DEFINITIONS, *_IMPORTS)) or _is_harmless(node) for node in tree.body):
+        return source, ()  # as most answers, whose names need not be looked up then
     program = _Program(source, tree, names)
     dropped = program.unneeded()
     if not dropped:
@@ -87,15 +89,7 @@ class _Statement:
 
     @cached_property
     def is_harmless(self) -> bool:
-        """Whether executing it can neither fail nor block: literals, docstrings, `pass`, a `__main__` guard."""
-        node = self.node
-        if isinstance(node, ast.Assign):
-            return all(isinstance(target, ast.Name) for target in node.targets) and _is_literal(node.value)
-        if isinstance(node, ast.AnnAssign):
-            return isinstance(node.target, ast.Name) and _is_literal(node.value) and _is_simple(node.annotation)
-        if isinstance(node, ast.If):
-            return _is_main_guard(node.test) and not node.orelse
-        return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        return _is_harmless(self.node)
 
     @cached_property
     def read_at_definition(self) -> frozenset[str]:
@@ -315,6 +309,17 @@ def _unstarred(node: ast.expr) -> ast.expr:
 
 def _declared(node: ast.stmt) -> set[str]:
     return {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
+
+
+def _is_harmless(node: ast.stmt) -> bool:
+    """Return whether executing *node* can neither fail nor block: literals, docstrings, `pass`, a `__main__` guard."""
+    if isinstance(node, ast.Assign):
+        return all(isinstance(target, ast.Name) for target in node.targets) and _is_literal(node.value)
+    if isinstance(node, ast.AnnAssign):
+        return isinstance(node.target, ast.Name) and _is_literal(node.value) and _is_simple(node.annotation)
+    if isinstance(node, ast.If):
+        return _is_main_guard(node.test) and not node.orelse
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _is_literal(node: ast.expr | None) -> bool:

@@ -163,10 +163,12 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
 
 def _without_counterexamples(fenced: Sequence[Fence], names: Collection[str]) -> list[_Block]:
     """Return the blocks of Python, without those shown as examples of what is wrong if another one can be used."""
-    blocks = _python_blocks(fenced)
-    right = _python_blocks([fence for fence in fenced if not is_counterexample(fence.introduction, fence.text)])
+    meant = [fence for fence in fenced if not is_counterexample(fence.introduction, fence.text)]
+    right = _python_blocks(meant)
+    if len(meant) == len(fenced):
+        return right
     usable = _any_implemented(right, names) if names else any(does_something(block.text) for block in right)
-    return right if usable else blocks
+    return right if usable else _python_blocks(fenced)
 
 
 def _block(fence: Fence) -> _Block:
