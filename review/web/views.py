@@ -56,7 +56,9 @@ def visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
     visible = visible_runs(user).order_by().filter(pk=OuterRef("run_id"))
     found = pairs_with_responses(Pair.objects.filter(Exists(visible), pk=pk))
     if not found:
-        raise Http404(f"There is no pair {pk}, or its environment is private to another user.")
+        raise Http404(
+            f"There is no pair {pk}, its run was deleted, or the run or one of its environments is private to others."
+        )
     return found[0]
 
 
@@ -353,7 +355,9 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
     assignment = _assignments_of(request, pk).first()
     try:
         if assignment is None:
-            raise assignments.AssignmentLost("This pair is not assigned to you.")
+            raise assignments.AssignmentLost(
+                "The draft was not saved: the run of this pair was deleted, or you may not see it. Copy your text."
+            )
         assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     except assignments.AssignmentLost as error:
         return HttpResponse(str(error), status=409, content_type="text/plain; charset=utf-8")

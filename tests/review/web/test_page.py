@@ -4,15 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
-from hub.models import Environment
+from hub.models import Environment, Team
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote, text_hash
 from review.models import Assignment
 from review.queue import assignments
+from runs.models import Run
 from tests.factories import stored_run, stored_version
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -175,6 +177,24 @@ def test_draft_is_shown_after_reload(ann: Client) -> None:
     page = ann.get(f"/review/{pair.pk}/").content.decode()
     assert "So far" in page
     assert 'value="tie" data-key="t" checked' in page
+
+
+@pytest.mark.parametrize("changed", ["deleted", "team"])
+def test_draft_and_decision_of_a_pair_whose_run_is_gone_say_so(ann: Client, changed: str) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.get("/review/")
+    if changed == "deleted":
+        Run.objects.update(deleted_at=timezone.now())
+    else:
+        Run.objects.update(team=Team.objects.create(slug="others", group=Group.objects.create(name="others")))
+    entered = {"verdict": "tie", "critique": "Typed."}
+    draft = ann.post(f"/review/{pair.pk}/draft/", entered)
+    assert draft.status_code == 409
+    assert "not saved: the run of this pair was deleted" in draft.content.decode()
+    decision = ann.post(f"/review/{pair.pk}/decision/", entered)
+    assert decision.status_code == 404
+    assert "its run was deleted" in decision.content.decode()
+    assert Assignment.objects.get().draft == {}
 
 
 def test_review_requires_permission_and_reports_taken_pair(client: Client) -> None:
