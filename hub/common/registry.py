@@ -196,7 +196,8 @@ def _check_attributes(file: str, member: type, base: type) -> None:
     Of those that it has, a `ClassVar[type[X]]` must be a subclass of X, and a `ClassVar[str]` text.
     """
     for name, hint in inspect.get_annotations(base, eval_str=True).items():
-        if get_origin(hint) is not ClassVar:
+        origin: object = get_origin(hint)
+        if origin is not ClassVar:
             continue
         if not hasattr(member, name):
             raise InvalidMember(f"{file}: {member.__name__} must define {name}.")
