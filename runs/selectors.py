@@ -29,13 +29,21 @@ class RunNotFound(NotFound):
 
 
 def get_run(run_id: int | str, *, lock: bool = False) -> Run:
-    """Return the run with this id, or the latest for `latest`; not a deleted one. Raises RunNotFound.
+    """Return the run with this id, the latest for `latest`, or the latest with a tag for `latest:TAG`.
+
+    Deleted runs are not found. Raises RunNotFound.
 
     lock: lock its row until the transaction ends.
     """
     rows = Run.objects.select_for_update(of=("self",)) if lock else Run.objects.all()
     if run_id == "latest" and (run := rows.filter(deleted_at=None).first()) is not None:
         return run
+    word, _, tag = str(run_id).partition(":")
+    if word == "latest" and tag:
+        tagged = rows.filter(deleted_at=None, tags__name=tag.lower()).first()
+        if tagged is None:
+            raise RunNotFound(f"No run has the tag {tag.lower()}.")
+        return tagged
     try:
         run = rows.get(pk=int(run_id))
     except (ValueError, OverflowError, Run.DoesNotExist):

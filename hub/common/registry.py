@@ -2,12 +2,12 @@
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from functools import partial
 from importlib import import_module
 from threading import Lock
 from types import ModuleType
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast, get_args, get_origin
 
 from hub.common.errors import UserError
 from hub.common.wording import suggest
@@ -128,20 +128,24 @@ class Registry(MutableMapping[str, T]):
 
     def _load(self, name: str, path: str) -> T:
         assert self._base is not None
-        found = defined_classes(import_module(path), self._base)
+        module = import_module(path)
         file = f"{path.replace('.', '/')}.py"
+        found = defined_classes(module, self._base)
         if len(found) != 1:
-            defined = ", ".join(item.__name__ for item in found) or "none"
             raise InvalidMember(
                 f"{file} must define one subclass of {self._base.__name__}, the {self.kind} {name!r}; it defines "
-                f"{defined}. Code that several share belongs in a folder below {file.rpartition('/')[0]}/."
+                f"{_describe_classes(module, found, self._base)}. Code that several share belongs in a folder below "
+                f"{file.rpartition('/')[0]}/."
             )
-        stated = getattr(found[0], self._attribute, None) if self._attribute else name
+        member = found[0]
+        stated = getattr(member, self._attribute, None) if self._attribute else name
         if stated != name:
             raise InvalidMember(
-                f"{file}: {found[0].__name__}.{self._attribute} must be {name!r}, like the module, not {stated!r}."
+                f"{file}: {member.__name__}.{self._attribute} must be {name!r}, like the module, not {stated!r}."
             )
-        return cast(T, found[0]() if self._create else found[0])
+        _check_methods(file, member, self._base)
+        _check_attributes(file, member, self._base)
+        return cast(T, member() if self._create else member)
 
 
 def module_names(package: str) -> list[str]:
@@ -152,11 +156,55 @@ def module_names(package: str) -> list[str]:
 
 def defined_classes(module: ModuleType, base: type) -> list[type]:
     """Return the subclasses of *base* that *module* itself defines, without abstract ones."""
-    return [
-        item
-        for item in vars(module).values()
-        if isinstance(item, type)
-        and issubclass(item, base)
-        and item.__module__ == module.__name__
-        and not inspect.isabstract(item)
-    ]
+    return [item for item in _own_classes(module) if issubclass(item, base) and not inspect.isabstract(item)]
+
+
+def _own_classes(module: ModuleType) -> list[type]:
+    return [item for item in vars(module).values() if isinstance(item, type) and item.__module__ == module.__name__]
+
+
+def _describe_classes(module: ModuleType, found: Sequence[type], base: type) -> str:
+    """Return the names of the *found* classes, or why the classes of *module* are none."""
+    if found:
+        return ", ".join(item.__name__ for item in found)
+    abstract = [item for item in _own_classes(module) if issubclass(item, base)]
+    if abstract:
+        return "; ".join(f"{item.__name__} without {' and '.join(_missing_methods(item))}" for item in abstract)
+    others = ", ".join(item.__name__ for item in _own_classes(module))
+    return f"none, only {others}" if others else "none"
+
+
+def _missing_methods(item: type) -> list[str]:
+    """Return the abstract methods that *item* does not define, sorted."""
+    return sorted(getattr(item, "__abstractmethods__", ()))
+
+
+def _check_methods(file: str, member: type, base: type) -> None:
+    """Raise InvalidMember if a method of *member* is `async` and that of *base* is not, or the reverse."""
+    for name, method in vars(base).items():
+        own = inspect.getattr_static(member, name)
+        if own is method or not inspect.isfunction(method) or not inspect.isfunction(own):
+            continue
+        if inspect.iscoroutinefunction(method) != inspect.iscoroutinefunction(own):
+            right, wrong = ("async def", "def") if inspect.iscoroutinefunction(method) else ("def", "async def")
+            raise InvalidMember(f"{file}: {member.__name__}.{name} must be `{right} {name}(...)`, not `{wrong}`.")
+
+
+def _check_attributes(file: str, member: type, base: type) -> None:
+    """Raise InvalidMember if *member* lacks a class variable that *base* declares.
+
+    Of those that it has, a `ClassVar[type[X]]` must be a subclass of X, and a `ClassVar[str]` text.
+    """
+    for name, hint in inspect.get_annotations(base, eval_str=True).items():
+        origin: object = get_origin(hint)
+        if origin is not ClassVar:
+            continue
+        if not hasattr(member, name):
+            raise InvalidMember(f"{file}: {member.__name__} must define {name}.")
+        (wanted,), value = get_args(hint), getattr(member, name)
+        if get_origin(wanted) is type:
+            (parent,) = get_args(wanted)
+            if not (isinstance(value, type) and issubclass(value, parent)):
+                raise InvalidMember(f"{file}: {member.__name__}.{name} must be a subclass of {parent.__name__}.")
+        elif wanted is str and not isinstance(value, str):
+            raise InvalidMember(f"{file}: {member.__name__}.{name} must be text, not {value!r}.")

@@ -47,7 +47,12 @@ class EpisodeScore:
 
 
 def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
-    """Return the score of a rule, with texts that can be stored. A reason that is cut is complete in the detail."""
+    """Return the score of a rule, with texts that can be stored. A reason that is cut is complete in the detail.
+
+    Raises TypeError if the scorer returned something else than a verdict.
+    """
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"The scorer of the rule type {spec.type!r} must return a Verdict, not {verdict!r}.")
     whole = storable(verdict.reason)  # a script or a judge model may write any character
     reason, detail = cut_reason(whole), storable(verdict.detail)
     return RuleScore(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from hub.common.documents.validation import StrictNumbers
-from sandbox.client.packages import get_versions
+from sandbox.packages import get_versions
 
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
 CATEGORIES: tuple[str, ...] = (

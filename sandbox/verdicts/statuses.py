@@ -1,5 +1,6 @@
 """Status and message of an outcome, from what a run reported and how it ended."""
 
+import re
 import reprlib
 
 from sandbox.connections.engine_connection import EngineConnection
@@ -7,6 +8,7 @@ from sandbox.connections.events import RunEnd
 from sandbox.engine.protocol.error_reports import ErrorReport
 from sandbox.errors import InfrastructureFailed
 from sandbox.limits import MAX_SHOWN_LENGTH, Limits
+from sandbox.packages import get_versions
 from sandbox.verdicts.reports import Report, read_error
 from sandbox.verdicts.results import Failure, Outcome, Status
 
@@ -15,6 +17,7 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = 200
 _repr.maxlist = _repr.maxtuple = _repr.maxset = _repr.maxdict = 20
 _repr.maxlevel = 6
 
+_NO_MODULE = re.compile(r"No module named '(\w+)[.']")
 _SIGNALS = {
     4: "SIGILL",
     6: "SIGABRT",
@@ -52,7 +55,18 @@ def status_of_exception(error: ErrorReport, limits: Limits) -> tuple[Status, str
         return Status.EXITED, "The code tried to end its process (SystemExit)."
     message = f": {error['message']}" if error["message"] else ""
     line = "" if error["line"] is None else f" (line {error['line']})"
-    return Status.EXCEPTION, cut_text(f"The code raised {error['type']}{message}{line}")
+    return Status.EXCEPTION, cut_text(f"The code raised {error['type']}{message}{line}") + _describe_missing(error)
+
+
+def _describe_missing(error: ErrorReport) -> str:
+    """Return which package the environment would have to list, if *error* is its failed import; "" otherwise.
+
+    With any package in `packages:`, code can import all that can be listed. The message of the code may be forged.
+    """
+    found = _NO_MODULE.match(error["message"]) if error["type"] == "ModuleNotFoundError" else None
+    if found is None or found[1] not in get_versions():
+        return ""
+    return f". The `packages:` of the environment do not include {found[1]}."
 
 
 def status_of_definition(report: Report, limits: Limits) -> tuple[Status, str]:

@@ -15,7 +15,8 @@ from llmeval_site.accounts.tokens import create_token
 from runs.description import add_tags, describe_run, tags_of
 from runs.models import Run
 from runs.reports import render_html
-from runs.services import register_demo_models
+from runs.selectors import RunNotFound, get_run
+from runs.services import delete_run, register_demo_models
 from tests.commands import run_command
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -128,6 +129,19 @@ def test_commands_rename_tag_and_note_a_run(run: Run) -> None:
     ]
     assert "No run has the tag ci." in run_command("runs", "list", "--tag", "ci")
     assert "why it failed" not in run_command("runs", "note", run.pk, "")
+
+
+def test_latest_with_a_tag_is_the_latest_run_that_has_it(run: Run) -> None:
+    add_tags(run=run, add=["main"])
+    newer = stored_run(run.environments.get().version)
+    assert get_run("latest") == newer
+    assert get_run("latest:main") == get_run("latest:MAIN") == run
+    assert "[main]" in run_command("runs", "show", "latest:main")
+    with pytest.raises(RunNotFound, match=r"^No run has the tag nightly\.$"):
+        get_run("latest:nightly")
+    delete_run(run=run)
+    with pytest.raises(RunNotFound, match="No run has the tag main"):
+        get_run("latest:main")
 
 
 def test_cancelling_a_run_that_has_ended_says_so(run: Run) -> None:

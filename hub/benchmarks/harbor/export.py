@@ -137,7 +137,7 @@ def _config(
 [metadata]
 source = {source}
 case = {json.dumps(case.id)}
-category = {json.dumps(manifest.category)}
+{_labels(case, manifest.category)}
 
 [agent]
 timeout_sec = {float(limits.episode_s)}
@@ -155,6 +155,16 @@ storage_mb = {limits.disk_mb}
 workdir = {json.dumps(options.workdir)}
 allow_internet = false
 """
+
+
+def _labels(case: CaseData, category: str) -> str:
+    """Return the lines of `[metadata]` with category, difficulty and tags of the case, as far as it has them."""
+    labels: dict[str, object] = {"category": category}
+    labels |= {key: case.metadata[key] for key in ("category", "difficulty") if isinstance(case.metadata.get(key), str)}
+    tags = case.metadata.get("tags")
+    if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
+        labels["tags"] = tags
+    return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in labels.items())
 
 
 def _environment(options: WorkspaceOptions, case: CaseData, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -45,7 +45,12 @@ class Command(base.Command):
     option_names = {"model_a": "--model-a and --model-b", "gate": "--gate"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("runs", metavar="RUN", nargs="+", help="one run, to compare its models, or several")
+        parser.add_argument(
+            "runs",
+            metavar="RUN",
+            nargs="+",
+            help="one run, to compare its models, or several; a number, `latest`, or `latest:TAG`",
+        )
         parser.add_argument("--model-a", metavar="X", help="label of the model in the first run")
         parser.add_argument("--model-b", metavar="Y", help="label of the model in the second run")
         parser.add_argument(

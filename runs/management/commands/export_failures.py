@@ -31,7 +31,7 @@ class Command(ExportCommand):
     option_names = {"environment": "--environment", "model": "--model"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
+        parser.add_argument("run", metavar="RUN", help="number of the run, `latest`, or `latest:TAG`")
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
         parser.add_argument("--model", metavar="M", default="", help="only failures of the model with this label")

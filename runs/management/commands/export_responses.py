@@ -22,7 +22,7 @@ class Command(ExportCommand):
     help = "Write a run's responses as recordings for the provider `replay`, one file for each model."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
+        parser.add_argument("run", metavar="RUN", help="number of the run, `latest`, or `latest:TAG`")
         parser.add_argument("--out", required=True, type=Path, metavar="DIR")
         super().add_arguments(parser)
 

@@ -17,10 +17,10 @@ class Options(ReportFileOptions):
 
 
 class Command(base.Command):
-    help = "Print the report of a run, as `eval` does at its end, or write it to files. RUN is a number, or `latest`."
+    help = "Print the report of a run, as `eval` does at its end, or write it to files."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
+        parser.add_argument("run", metavar="RUN", help="number of the run, `latest`, or `latest:TAG`")
         add_report_arguments(parser)
         base.add_json_argument(parser)
 

@@ -34,7 +34,7 @@ class Command(base.Command):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", metavar="RUN", help="number of the run, or `latest`")
+        parser.add_argument("run", metavar="RUN", help="number of the run, `latest`, or `latest:TAG`")
         base.add_json_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:

@@ -34,11 +34,13 @@ class Options(TypedDict):
 
 
 class Command(base.Command):
-    help = "List runs, or show, cancel, rename, tag, annotate, delete or restore one. RUN is a number, or `latest`."
+    help = "List runs, or show, cancel, rename, tag, annotate, delete or restore one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["list", *ACTIONS], help="what to do; `list` takes no run")
-        parser.add_argument("run", metavar="RUN", nargs="?", help="number of the run, or `latest` (not for `restore`)")
+        parser.add_argument(
+            "run", metavar="RUN", nargs="?", help="number of the run, or, not for `restore`, `latest` or `latest:TAG`"
+        )
         parser.add_argument(
             "values",
             metavar="TEXT",

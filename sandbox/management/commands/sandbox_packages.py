@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from sandbox.client.packages import InstallationFailed, find_installed, get_versions, install_packages
+from sandbox.packages import InstallationFailed, find_installed, get_versions, install_packages
 
 _WRONG_INPUT, _UNAVAILABLE = 2, 3  # exit codes, as in docs/commands.md
 

@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,25 @@ def test_command_writes_a_task_with_all_its_files(tmp_path: Path) -> None:
     names = {str(path.relative_to(out / "hello")) for path in out.rglob("*") if path.is_file()}
     assert {"task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "solution/solve.sh"} <= names
     assert [task.id for task in find_tasks(out).tasks] == ["hello"]
+
+
+def test_labels_of_a_case_are_written_and_imported_again(tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "bundle")
+    metadata = {"difficulty": 'schwer, "größer"', "category": "security", "tags": ["a", "b"], "other": "x"}
+    row = json.loads((folder / "cases.jsonl").read_text())
+    lines = [{**row, "metadata": metadata}, {**row, "id": "plain", "metadata": {"difficulty": 3, "tags": "a"}}]
+    (folder / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for part in ("setup", "tests", "solution"):
+        (folder / part / "plain.sh").write_bytes((folder / part / "hello.sh").read_bytes())
+    run_command("export_harbor", folder, "--output", tmp_path / "tasks")
+    written = [tomllib.loads((tmp_path / "tasks" / name / "task.toml").read_text()) for name in ("hello", "plain")]
+    assert [item["metadata"] for item in written] == [
+        {"source": "greeting@1.0.0", "case": "hello", "category": "security"}
+        | {"difficulty": 'schwer, "größer"', "tags": ["a", "b"]},
+        {"source": "greeting@1.0.0", "case": "plain", "category": "tool-use"},
+    ]
+    labels = {task.id: task.labels for task in find_tasks(tmp_path / "tasks").tasks}
+    assert labels["hello"] == {"difficulty": 'schwer, "größer"', "category": "security"}
 
 
 def test_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

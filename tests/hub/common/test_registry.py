@@ -7,18 +7,29 @@ import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import hub.common.registry
 from hub.common.registry import InvalidMember, Registry, UnknownName
+from hub.scorers.base import Scorer, ScorerOptions
+
+
+class ReaderOptions:
+    pass
 
 
 class Reader(ABC):
-    name = ""
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    Options: ClassVar[type[ReaderOptions]] = ReaderOptions
 
     @abstractmethod
     def read(self) -> str: ...
+
+    async def close(self) -> None:
+        return
 
 
 READER = """
@@ -109,6 +120,46 @@ def test_class_whose_name_differs_from_its_module_is_reported(package: Path) -> 
     (package / "wave.py").write_text(READER.format(title="Wave", name="waves"))
     with pytest.raises(InvalidMember, match=r"wave.py: Wave.name must be 'wave', like the module, not 'waves'"):
         registry_of(package).require("wave")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("Options = dict", "Wave.Options must be a subclass of ReaderOptions."),
+        ("Options = {'key': 1}", "Wave.Options must be a subclass of ReaderOptions."),
+        ("title = 3", "Wave.title must be text, not 3."),
+        ("async def read(self): ...", "Wave.read must be `def read(...)`, not `async def`."),
+        ("def close(self): ...", "Wave.close must be `async def close(...)`, not `def`."),
+    ],
+)
+def test_mistake_in_a_class_is_reported_with_its_file(package: Path, body: str, message: str) -> None:
+    (package / "wave.py").write_text(READER.format(title="Wave", name="wave") + f"\n    {body}\n")
+    with pytest.raises(InvalidMember) as raised:
+        registry_of(package).require("wave")
+    assert str(raised.value) == f"readers_of_a_test/wave.py: {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "defined"),
+    [
+        ("class Wave(Reader):\n    name = 'wave'\n", "it defines Wave without read."),
+        ("class Wave:\n    name = 'wave'\n", "it defines none, only Wave."),
+    ],
+)
+def test_class_that_cannot_be_the_implementation_is_named(package: Path, text: str, defined: str) -> None:
+    (package / "wave.py").write_text(f"from tests.hub.common.test_registry import Reader\n\n{text}")
+    with pytest.raises(InvalidMember, match=defined):
+        registry_of(package).require("wave")
+
+
+def test_scorer_without_its_class_variables_is_reported(package: Path) -> None:
+    (package / "wave.py").write_text(
+        "from hub.scorers.base import Scorer\n\nclass Wave(Scorer):\n    type = 'wave'\n    summary = ''\n\n"
+        "    async def score(self, options, submission, services): ...\n"
+    )
+    scorers: Registry[Scorer[ScorerOptions]] = Registry("rule", Scorer, package=package.name, attribute="type")
+    with pytest.raises(InvalidMember, match=r"wave\.py: Wave must define Options\."):
+        scorers.require("wave")
 
 
 @pytest.mark.parametrize(

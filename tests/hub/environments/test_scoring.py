@@ -1,5 +1,7 @@
 """Scores of rules: reasons that are cut."""
 
+from typing import cast
+
 import pytest
 
 from hub.environments.scoring import REASON_LENGTH, combine, rule_score
@@ -44,3 +46,9 @@ def test_response_without_an_applicable_rule_is_unscored_with_a_reason() -> None
     score = combine([], 1.0)
     assert (score.status, score.value) == ("unscored", None)
     assert score.reason == "No scoring rule applies to this case, because `when` is false for each."
+
+
+def test_scorer_that_returns_a_number_is_named() -> None:
+    verdict: object = 0.5
+    with pytest.raises(TypeError, match=r"^The scorer of the rule type 'state' must return a Verdict, not 0\.5\.$"):
+        rule_score(RULE, cast("Verdict", verdict))

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from sandbox.client import packages
+from sandbox import packages
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from sandbox.errors import SandboxUnavailable
-from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Status
 
 CODE = "import numpy as np\n\ndef mean(xs):\n    return np.mean(np.array(xs))\n"
@@ -75,6 +75,27 @@ def test_package_missing_in_tests_leaves_response_unscored(pool: Pool, tests: st
     assert outcome.status is Status.BAD_TESTS
     assert "numpy" in outcome.message
     assert "`manage.py sandbox_packages install`" in outcome.message
+
+
+@pytest.mark.parametrize("module", ["numpy", "numpy.linalg"])
+def test_code_that_imports_an_unlisted_package_fails_with_the_key_that_lists_it(pool: Pool, module: str) -> None:
+    advice = "The `packages:` of the environment do not include numpy."
+    jobs: list[Job] = [
+        FunctionJob(code=f"import {module}\n{PLAIN}", entry_point="mean", tests="assert mean([2]) == 2"),
+        FunctionJob(
+            code="def f(x):\n    import numpy\n", entry_point="f", tests="def check(f):\n    f(1)\n    assert 1\n"
+        ),
+        CallJob(files={"tool.py": f"import {module}\ndef f(): pass\n".encode()}, module="tool.py", function="f"),
+        ProgramJob(f"import {module}"),
+    ]
+    for job in jobs:
+        outcome = pool.run(job)
+        assert outcome.status is Status.EXCEPTION and outcome.message.endswith(advice), outcome
+
+
+def test_missing_module_that_is_no_package_is_not_explained(pool: Pool) -> None:
+    job = FunctionJob(code="import nump", entry_point="f", tests="assert f(1)")
+    assert "packages:" not in pool.run(job).message
 
 
 def test_tests_that_handle_a_missing_package_are_run(pool: Pool) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 # The image of `make sandbox-image PACKAGES=1` installs the same file.
-REQUIREMENTS = Path(__file__).resolve().parents[1] / "image" / "packages.txt"
+REQUIREMENTS = Path(__file__).resolve().parent / "image" / "packages.txt"
 
 
 class InstallationFailed(Exception):
