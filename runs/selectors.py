@@ -1,6 +1,7 @@
 """Selectors that read runs: by id, by user, their cases, models and responses."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -22,6 +23,8 @@ from runs.models import EpisodeSession, ModelEndpoint, Response, Run, RunEnviron
 
 # Keys of a model in a config that describe its endpoint. Only staff may see them.
 ENDPOINT_KEYS = frozenset({"base_url", "api_key_env"})
+# Keys whose value is the path of a recording or a bundle on the server. Only staff may see its folder.
+_PATH_KEYS = frozenset({"responses", "path"})
 
 
 class RunNotFound(NotFound):
@@ -153,22 +156,26 @@ def sees_endpoints(user: User | AnonymousUser | None) -> bool:
 
 
 def shown_config(run: Run, user: User | AnonymousUser | None) -> object:
-    """Return the config of *run*; without the description of endpoints unless *user* may see it."""
-    return run.config if sees_endpoints(user) else _without_endpoints(run.config)
+    """Return the config of *run*; without endpoints and folders of the server unless *user* may see them."""
+    return run.config if sees_endpoints(user) else _without_server_details(run.config)
 
 
 def shown_spec(model: RunModel, user: User | AnonymousUser) -> object:
-    """Return the configuration of a model; without the description of its endpoint unless *user* may see it."""
-    return model.spec if sees_endpoints(user) else _without_endpoints(model.spec)
+    """Return the configuration of a model; without its endpoint and folders unless *user* may see them."""
+    return model.spec if sees_endpoints(user) else _without_server_details(model.spec)
 
 
-def _without_endpoints(value: object) -> object:
+def _without_server_details(value: object) -> object:
     if isinstance(value, list):
-        return [_without_endpoints(item) for item in value]
+        return [_without_server_details(item) for item in value]
     if not isinstance(value, dict):
         return value
     hidden = ENDPOINT_KEYS | ({"model"} if "provider" in value else set())
-    return {key: _without_endpoints(item) for key, item in value.items() if key not in hidden}
+    return {
+        key: Path(item).name if key in _PATH_KEYS and isinstance(item, str) else _without_server_details(item)
+        for key, item in value.items()
+        if key not in hidden
+    }
 
 
 def case_chunk(environment: RunEnvironment, after: int, size: int) -> list[Case]:

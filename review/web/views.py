@@ -315,15 +315,16 @@ def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
 @require_POST
 @reviewer_only
 def skip(request: HttpRequest, pk: int) -> HttpResponse:
-    assignment = _assignment_of(request, pk)
-    if assignment is not None:
-        try:
-            assignments.skip_pair(assignment=assignment, reason=_posted_text(request, "reason").strip())
-        except assignments.AssignmentLost as error:
-            messages.warning(request, str(error))
-            return record_nothing(_respond_with_next_pair(request))
-        if assignment.preference_id is not None:
-            messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
+    try:
+        assignment = _assignment_of(request, pk)
+        if assignment is None:
+            raise assignments.AssignmentLost("This pair is not assigned to you, so it was not skipped.")
+        assignments.skip_pair(assignment=assignment, reason=_posted_text(request, "reason").strip())
+    except assignments.AssignmentLost as error:
+        messages.warning(request, str(error))
+        return record_nothing(_respond_with_next_pair(request))
+    if assignment.preference_id is not None:
+        messages.info(request, "Your earlier verdict on the skipped pair stays in force.")
     return _respond_with_next_pair(request)
 
 

@@ -120,13 +120,13 @@ class Recording:
                     self._index(line[start:], number, offset + start)
                 offset += len(line)
         if not self._offsets and not self._invalid_lines:
-            self._add_problem(f"{path} has no recorded answer")
+            self._add_problem(f"{path.name} has no recorded answer")
         if self._invalid_lines:
             raise RecordingError(self._problems, self._invalid_lines)
         self.digest = hasher.hexdigest()
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
-        where = f"{self.path}:{number}"
+        where = f"{self.path.name}:{number}"
         try:
             recorded = Recorded.model_validate_json(line)
         except ValidationError as error:
@@ -207,21 +207,24 @@ class Replay(Provider[ReplayOptions]):
         if "://" in options.responses:
             yield Problem(f"must be a path; download {options.responses} first", "responses")
             return
-        path = (source.base_dir / options.responses).resolve()
+        given = Path(options.responses)
+        path = shown = (source.base_dir / given).resolve()
+        if given.is_absolute():  # as in the config of a run: whoever sees the run can read why it failed
+            given = shown = Path(path.name)
         try:
             open_recording(path)
         except FileNotFoundError:
             similar = wording.find_similar(path.stem, [p.stem for p in path.parent.glob("*.jsonl")])
             advice = ""
             if similar:
-                advice = f"; did you mean {str(Path(options.responses).with_name(f'{similar}.jsonl'))!r}?"
-            yield Problem(f"there is no file {str(path)!r}{advice}", "responses")
+                advice = f"; did you mean {str(given.with_name(f'{similar}.jsonl'))!r}?"
+            yield Problem(f"there is no file {str(shown)!r}{advice}", "responses")
         except IsADirectoryError:
-            yield Problem(f"{str(path)!r} is a folder; give the path of a .jsonl file in it", "responses")
+            yield Problem(f"{str(shown)!r} is a folder; give the path of a .jsonl file in it", "responses")
         except RecordingError as error:
             yield from (Problem(text, "responses") for text in error.problems)
         except OSError as error:
-            yield Problem(f"{str(path)!r} cannot be read: {error.strerror}", "responses")
+            yield Problem(f"{str(shown)!r} cannot be read: {error.strerror}", "responses")
 
     @classmethod
     def describe_unused(

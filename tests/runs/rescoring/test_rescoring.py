@@ -11,11 +11,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hub.services import import_bundle
+from runs.config.parsed import ConfigError
 from runs.management.commands import rescore
 from runs.models import Response, Run
 from runs.rescoring import RescoreError, create_rescoring
 from runs.retention import deleted_runs
-from runs.services import interrupt_run
+from runs.services import config_of, interrupt_run
 from tests.commands import run_command
 from tests.factories import stored_response, stored_run
 from tests.members import member
@@ -110,6 +111,21 @@ def test_recordings_are_removed_with_the_last_run_that_replays_them(run: Run, tm
         deleted_runs(before=timezone.now()).remove()
         assert not Run.objects.filter(pk=gone.pk).exists()
         assert folder.exists() is left
+
+
+def test_message_of_a_run_whose_recording_is_lost_names_no_folder(run: Run, tmp_path: Path) -> None:
+    again = create_rescoring(run=run).run
+    [recording] = (tmp_path / "var" / "rescored").glob("*/*.jsonl")
+
+    def message() -> str:
+        with pytest.raises(ConfigError) as raised:  # a worker stores its text as the message of the run
+            config_of(again)
+        return str(raised.value)
+
+    recording.write_text("{}\n")
+    assert f"{recording.name}:1: " in message() and str(tmp_path) not in message()
+    recording.unlink()
+    assert f"there is no file '{recording.name}'" in message() and str(tmp_path) not in message()
 
 
 def test_interrupted_scoring_again_has_the_exit_code_of_an_interruption(

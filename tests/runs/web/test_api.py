@@ -17,10 +17,10 @@ from rest_framework.request import Request
 
 from hub.models import Environment
 from hub.services import import_bundle
-from runs.models import ModelEndpoint, Response, Run
+from runs.models import ModelEndpoint, Response, Run, RunModel
 from runs.reports import results_json
 from runs.web.api import runs
-from tests.factories import stored_outcomes, stored_run, stored_score, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
@@ -289,6 +289,24 @@ def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Cli
     for url in urls:
         assert "gpt-hidden" in client.get(url).content.decode(), url
     assert all(text in client.get(f"{URL}{run.pk}/").content.decode() for text in hidden)
+
+
+def test_folders_of_recordings_and_bundles_are_shown_to_staff_only(client: Client, runner: User) -> None:
+    replayed = {"name": "small", "provider": "replay", "responses": "/srv/data/0.jsonl", "recorded_from": "run 3"}
+    version = stored_version()
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    config = {"name": "x", "attempts": 1, "environments": [{"path": "/srv/data/sums"}], "models": [replayed]}
+    run = stored_run(version, ["small"], config=config)
+    RunModel.objects.filter(run=run).update(spec=replayed)
+    response = stored_response(run, version.cases.all()[0])
+    urls = [f"/runs/{run.pk}/", f"{URL}{run.pk}/", f"{URL}{run.pk}/report?format=html", f"/responses/{response.pk}/"]
+    for url in urls:
+        page = client.get(url).getvalue().decode()
+        assert "/srv/data" not in page and "0.jsonl" in page and "run 3" in page, url
+    assert client.get(urls[1]).json()["config"]["environments"] == [{"path": "sums"}]
+    runner.is_staff = True
+    runner.save()
+    assert not [url for url in urls if "/srv/data/0.jsonl" not in client.get(url).getvalue().decode()]
 
 
 def test_served_models_are_named_to_staff_only(client: Client, runner: User, run: Run) -> None:

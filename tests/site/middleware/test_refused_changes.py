@@ -124,4 +124,7 @@ def test_refused_actions_of_reviewers_are_not_recorded(client: Client, boss: Use
     client.post(f"/review/{pair.pk}/skip/")
     Run.objects.update(deleted_at=timezone.now())
     client.post("/review/undo/")
+    for hidden in (pair.pk, 0):
+        page = client.post(f"/review/{hidden}/skip/", follow=True).content.decode()
+        assert "is not assigned to you, so it was not skipped" in page
     assert [entry.action for entry in AuditEntry.objects.all()] == ["review:decide"]
