@@ -90,6 +90,34 @@ async def test_tests_that_need_one_process_are_unscored_for_trainers_and_repeate
     assert (always.value, always.detail["trust"], always.outcome.trust_reason) == (1.0, "in_process", "")
 
 
+COUNTER = "log = []\ncount = 0\ndef f():\n    global count\n    count += 1\n    log.append(1)"
+POINT = "class Point:\n    def __init__(self): self.tags = []"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "value", "evaluated"),
+    [
+        (COUNTER, "f()\nassert log == [1]", None, 1.0),
+        (COUNTER, "f()\nassert log == []", None, 0.0),
+        (COUNTER, "log.append(3)\nf()\nassert log == [3, 1]", None, 1.0),
+        (COUNTER, "f()\nassert count == 1", None, None),
+        (COUNTER, "import solution\nassert solution.f() is None\nassert solution.log == [1]", 1.0, 1.0),
+        (POINT, "p = Point()\np.tags.append(1)\nassert p.tags == [1]", None, 1.0),
+        (POINT, "p = Point()\np.tags.append(1)\nassert p.tags == []", None, 0.0),
+        (POINT, "p = Point()\ntags = p.tags\ntags.append(1)\nassert tags == [1]", 1.0, 1.0),
+        ("LIMIT = 5\ndef f(): return 4", "assert f() == LIMIT", 0.0, 0.0),
+    ],
+)
+async def test_tests_that_share_a_variable_with_the_code_need_its_process(
+    code: str, tests: str, value: float | None, evaluated: float | None, sandbox_pool: Any
+) -> None:
+    text = f"```python\n{code}\n```"
+    trained = await judge("python_tests", text, pool=sandbox_pool, tests=tests)
+    assert trained.value == value, trained.reason
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, isolated=False)
+    assert verdict.value == evaluated, verdict.reason
+
+
 async def test_tests_without_entry_point_name_the_functions(sandbox_pool: Any) -> None:
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0
