@@ -272,6 +272,12 @@ def test_time_below_the_least_limit_of_the_sandbox_is_refused_at_once() -> None:
         StdinStdoutOptions.model_validate({"cases": CASES, "timeout_s": 0.05})
 
 
+async def test_line_ends_of_windows_in_the_input_are_line_feeds(sandbox_pool: Any) -> None:
+    echo = "```python\nprint(input() + '!')\nprint(input() + '!')\n```"
+    cases = [{"stdin": "a\r\nb\r\n", "stdout": "a!\r\nb!\r\n"}]
+    assert (await judge("stdin_stdout", echo, pool=sandbox_pool, cases=cases)).value == 1.0
+
+
 async def test_reason_shows_the_first_wrong_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE.replace("* 2", "* 3"), pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
@@ -311,6 +317,13 @@ async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:
         ("-inf", "inf", "floats", False),
         ("1e999", "Infinity", "floats", True),
         ("5", "inf", "floats", False),
+        ("NaN", "nan", "floats", True),
+        ("nan", "5", "floats", False),
+        ("5", "nan", "floats", False),
+        ("[0.30000000000000004, 1.0]", "[0.3, 1]", "floats", True),
+        ("(0.5; 2)", "(0.50; 2)", "floats", True),
+        ("[0.3, 1)", "[0.30, 1]", "floats", False),
+        ("12:5 1,0", "12:05 1,000", "floats", False),
         ("nan", "nan", "floats", True),
         ("1_0", "10", "floats", False),
     ],
