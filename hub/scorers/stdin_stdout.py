@@ -1,6 +1,7 @@
 """The rule `stdin_stdout`: the program in the answer prints the expected output for each input, in the sandbox."""
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from itertools import takewhile, zip_longest
@@ -69,7 +70,9 @@ class StdinStdout(Scorer[StdinStdoutOptions]):
         last: Outcome | None = None
         for number, case in enumerate(options.cases, 1):
             try:
-                last = await run_job(services, ProgramJob(code=code.text, stdin=case.stdin, limits=limits))
+                # As a program reads text: Python itself keeps the carriage returns of files written on Windows.
+                stdin = case.stdin.replace("\r\n", "\n")
+                last = await run_job(services, ProgramJob(code=code.text, stdin=stdin, limits=limits))
             except ValueError as error:
                 return Verdict.of(False, f"The program cannot be run: {error}")
             if last.status == Status.COMPLETED and same(last.stdout, case.stdout, options.tolerance):
@@ -129,12 +132,25 @@ def _floats(found: str, wanted: str, tolerance: float) -> bool:
     return len(found.split()) == len(wanted.split()) and all(_close(a, b, tolerance) for a, b in pairs)
 
 
+# A number and the marks around it in a list, a tuple or an enumeration.
+_LISTED = re.compile(r"(?P<before>[\[({]*)(?P<number>[^\[\](){},;]+)(?P<after>[\])},;]*)")
+
+
 def _close(a: str, b: str, tolerance: float) -> bool:
     if a == b:
-        return True  # words, and "nan", which as a number equals nothing
+        return True  # words
     if "_" in a or "_" in b:
         return False  # float() reads 1_0 as 10
+    found, wanted = _LISTED.fullmatch(a), _LISTED.fullmatch(b)
+    if not found or not wanted or (found["before"], found["after"]) != (wanted["before"], wanted["after"]):
+        return False
+    return _are_numbers_close(found["number"], wanted["number"], tolerance)
+
+
+def _are_numbers_close(a: str, b: str, tolerance: float) -> bool:
     try:
+        if math.isnan(float(a)):
+            return math.isnan(float(b))
         if not (math.isfinite(float(a)) and math.isfinite(float(b))):
             return float(a) == float(b)
         # Compared as decimal numbers: in binary, 0.333334 and 0.333333 differ by more than 1e-6.

@@ -58,7 +58,14 @@ def words(text: str) -> list[str]:
 
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
-_TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$", re.MULTILINE)
+_TITLE = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|St|Mt|Ft|vs|e\.g|i\.e|cf|Fig"
+    r"|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$",
+    re.MULTILINE,
+)
+# After these, a sentence goes on if the next word has a small letter: "Stop!" he said. Well... maybe.
+_PAUSE = re.compile(r"\.{2,}|…")
+_QUOTED = re.compile(r"[\"”]")
 # An initial ("J. Smith", "U.S. Army") does not end a sentence, unless a word follows that begins one: "option A. It".
 _INITIAL = re.compile(r"\b[A-Z]\.$")
 _BEGINNING = re.compile(
@@ -85,8 +92,12 @@ def sentences(text: str) -> list[str]:
     """
     found: list[str] = []
     start = 0
+    has_capitals = not text.islower()
     for end in _END.finditer(text):
         stop = end.end("mark")
+        is_pause = _PAUSE.search(end["mark"] or "") or _QUOTED.search(end["closing"] or "")
+        if is_pause and has_capitals and text[end.end() : end.end() + 20].lstrip()[:1].islower():
+            continue
         if (end["mark"], end["closing"]) == (".", "") and _sentence_continues(
             text[max(end.start() - 12, start) : stop], text[stop : stop + 20]
         ):

@@ -122,6 +122,11 @@ class IFEvalEnglishLowercase(wording.EnglishLowercase):
         return _other_than("en", text) if text.islower() else super().problem(text)
 
 
+class IFEvalParagraphs(lengths.Paragraphs):
+    def without_emphasis(self, text: str) -> str:
+        return text
+
+
 class IFEvalNthParagraph(lengths.NthParagraph):
     def problem(self, text: str) -> str:
         parts = text.split("\n\n")
@@ -215,6 +220,7 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalResponseLanguage,
         IFEvalEnglishCapital,
         IFEvalEnglishLowercase,
+        IFEvalParagraphs,
         IFEvalNthParagraph,
         IFEvalPlaceholders,
         IFEvalExistence,

@@ -31,16 +31,23 @@ class Sentences(Constraint):
         return counted("sentences", len(sentences(text)), self.relation, self.num_sentences)
 
 
+_BOLD_ITALICS = re.compile(r"(?<!\*)\*\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*\*(?!\*)")
+
+
 class Paragraphs(Constraint):
     id = "length_constraints:number_paragraphs"
     summary = "The text has exactly this number of paragraphs, separated by the Markdown divider ***."
     num_paragraphs: Count
 
     def problem(self, text: str) -> str:
-        parts = re.split(r"\s?\*\*\*\s?", text)
+        parts = re.split(r"\s?\*\*\*\s?", self.without_emphasis(text))
         if any(not part.strip() for part in parts[1:-1]):
             return "between two dividers there is no paragraph"
         return counted("paragraphs", sum(1 for part in parts if part.strip()), "exactly", self.num_paragraphs)
+
+    def without_emphasis(self, text: str) -> str:
+        """Return *text* with its passages in bold italics, `***Note:***`, without their asterisks."""
+        return _BOLD_ITALICS.sub(r"\1", text)
 
 
 def _bare(word: str) -> str:

@@ -140,7 +140,9 @@ class EndChecker(Constraint):
 
     def problem(self, text: str) -> str:
         said, phrase = (compared(part).strip('" ') for part in (text, self.end_phrase))
-        return "" if said.endswith(phrase) else f"it does not end with {self.end_phrase!r}"
+        if regex.search(rf"{whole_word(phrase)}\Z", said):
+            return ""
+        return f"it does not end with {self.end_phrase!r}"
 
 
 class StartChecker(Constraint):

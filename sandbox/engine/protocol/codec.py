@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from . import compact_json
 
+OPAQUE = b'{"o":'  # the start of an encoded opaque value; inside a text the quotation mark would be escaped
 MAX_DEPTH = 150
 _SAFE_INT = 1 << 63
 _MAX_LIBRARY_TEXT = 8192

@@ -11,11 +11,11 @@ from ..protocol.operations import BINARY, ENDING, RESUMES
 from . import passed_objects, trust_levels
 from .consistency import CHANGES, ReplyHistory
 from .conversion import ValueConverter
+from .copies import Copies
 from .errors import CandidateGone, Missing, Tampered, TooLarge
 from .proxy import Proxy, ProxyState, state_of
 from .special_methods import make_proxy
 
-_OPAQUE = b'{"o":'  # the start of an encoded opaque value; inside a text the quotation mark would be escaped
 _UNREADABLE = (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -53,6 +53,7 @@ class Peer:
         self._history = ReplyHistory()
         self._ending: BaseException | None = None  # from a function of the tests that the code called: ends the test
         self.values = ValueConverter(self, namespace, shared)
+        self._copies = Copies(self.values.encode)
         self.named_classes: dict[str, Proxy] = {}  # classes of the code that the tests name
         self.plain_values: dict[int, object] = {}  # handle -> value of the built-in type that the object extends
         self.raise_lines: frozenset[int] = frozenset()  # lines at which the tests raise exceptions themselves
@@ -71,7 +72,9 @@ class Peer:
         value = self.ask("get", name=name)
         if isinstance(value, Proxy):
             self.found += 1
-            value = self.named(name, value)
+            return self.named(name, value)
+        if not isinstance(value, type):
+            self._copies.add_variable(name, value)
         return value
 
     def named(self, name: str, value: Proxy) -> Proxy:
@@ -106,6 +109,13 @@ class Peer:
     def note(self, reason: str) -> None:
         """Record the first operation of the tests that needs the process of the code."""
         self.unsupported = self.unsupported or reason
+
+    def compare_variables(self) -> None:
+        """Record that tests cannot be decided here if the code has changed a variable that they have used."""
+        for name in self._copies.variables:
+            value = self.ask("get", name=name)
+            if isinstance(value, Proxy) or not self._copies.is_variable_equal(name, value):
+                self.forbid(f"the code has changed its variable {name}, of which the tests have a copy")
 
     def forbid(self, reason: str) -> None:
         """Record what makes even a pass of the tests meaningless."""
@@ -211,6 +221,8 @@ class Peer:
         if self._channel.has_input():
             self._receive()
             raise Tampered("an answer came before its question")
+        if changed := self._copies.changed_by_tests():
+            self.forbid(f"the tests change {changed} of the code, of which they have a copy, and use the code again")
         self._number += 1
         number = self._number
         self._send({"op": operation, "n": number, **request})
@@ -235,6 +247,9 @@ class Peer:
             if isinstance(nodes, list):
                 self._keep(request, reply, kind, objects)
             self._compare(operation, request, kind, reply[kind], watched)
+            if asked == "getattr" and kind == "value":
+                name = str(codec.of_type(list, request["args"])[0])
+                self._copies.add_attribute(codec.of_type(int, request["on"]), name, value)
             if self._ending is not None:  # even if the code caught it
                 ending, self._ending = self._ending, None
                 raise ending
@@ -323,7 +338,7 @@ class Peer:
 
     def _send(self, message: dict[str, object]) -> None:
         payload = codec.dumps(message)
-        if _OPAQUE in payload:
+        if codec.OPAQUE in payload:
             self.note("the code was given an object that cannot cross to its process")
         try:
             self._channel.send(frames.PEER, payload)
@@ -341,7 +356,7 @@ class Peer:
             raise CandidateGone
         if kind != frames.PEER:
             raise Tampered("a frame of a kind that it may not send")
-        if _OPAQUE in payload:
+        if codec.OPAQUE in payload:
             self.note("the code returned an object that cannot cross to the tests' process")
         return payload
 

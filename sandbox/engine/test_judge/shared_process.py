@@ -95,7 +95,11 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
         of_code = {name for name in free if name in vars(solution) and namespace[name] is vars(solution)[name]}
         check_decorators(tree, of_code | names_imported(tree, [*job["modules"], MODULE]))
         found = units(job["tests"], namespace, recorder, target, tree)
+        used = {name: namespace[name] for name in of_code}
         report = builder.run(controlled(found) if job["control"] else found)
+        if changed := sorted(name for name, value in used.items() if vars(solution).get(name) is not value):
+            message = f"the code has assigned to its variable {changed[0]}, of which the tests have the old value"
+            report = {"passed": 0, "total": 0, "failure": {"kind": "unsupported", "message": message}}
     except BadTests as error:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:

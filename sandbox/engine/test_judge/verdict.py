@@ -73,8 +73,11 @@ class VerdictBuilder:
         for unit in found:
             self._unit, self._begun = unit, True
             failure = self._failure_of(unit)
-            if failure is not None and failure["kind"] in _UNSURE and self._unsupported:
-                failure = {**failure, "kind": "unsupported", "message": self._unsupported}
+            if failure is not None and failure["kind"] in _UNSURE:
+                if self._peer is not None:
+                    self._peer.compare_variables()
+                if self._unsupported:
+                    failure = {**failure, "kind": "unsupported", "message": self._unsupported}
             self._count(unit, failure)
             if failure is not None and (failure["kind"] in _FINAL or not unit.name):
                 break
@@ -168,6 +171,8 @@ class VerdictBuilder:
         recorder, peer = self._recorder, self._peer
         if peer is not None and peer.too_large is not None:  # the tests caught it
             return self._failure("large", message=str(peer.too_large))
+        if peer is not None:
+            peer.compare_variables()
         if peer is not None and peer.undecidable:  # an inconsistent object may pass contradictory conditions
             return self._failure("unsupported", message=peer.undecidable)
         if unit.must_assert and recorder.executed == before:

@@ -90,6 +90,34 @@ async def test_tests_that_need_one_process_are_unscored_for_trainers_and_repeate
     assert (always.value, always.detail["trust"], always.outcome.trust_reason) == (1.0, "in_process", "")
 
 
+COUNTER = "log = []\ncount = 0\ndef f():\n    global count\n    count += 1\n    log.append(1)"
+POINT = "class Point:\n    def __init__(self): self.tags = []"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "value", "evaluated"),
+    [
+        (COUNTER, "f()\nassert log == [1]", None, 1.0),
+        (COUNTER, "f()\nassert log == []", None, 0.0),
+        (COUNTER, "log.append(3)\nf()\nassert log == [3, 1]", None, 1.0),
+        (COUNTER, "f()\nassert count == 1", None, None),
+        (COUNTER, "import solution\nassert solution.f() is None\nassert solution.log == [1]", 1.0, 1.0),
+        (POINT, "p = Point()\np.tags.append(1)\nassert p.tags == [1]", None, 1.0),
+        (POINT, "p = Point()\np.tags.append(1)\nassert p.tags == []", None, 0.0),
+        (POINT, "p = Point()\ntags = p.tags\ntags.append(1)\nassert tags == [1]", 1.0, 1.0),
+        ("LIMIT = 5\ndef f(): return 4", "assert f() == LIMIT", 0.0, 0.0),
+    ],
+)
+async def test_tests_that_share_a_variable_with_the_code_need_its_process(
+    code: str, tests: str, value: float | None, evaluated: float | None, sandbox_pool: Any
+) -> None:
+    text = f"```python\n{code}\n```"
+    trained = await judge("python_tests", text, pool=sandbox_pool, tests=tests)
+    assert trained.value == value, trained.reason
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, isolated=False)
+    assert verdict.value == evaluated, verdict.reason
+
+
 async def test_tests_without_entry_point_name_the_functions(sandbox_pool: Any) -> None:
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0
@@ -244,6 +272,12 @@ def test_time_below_the_least_limit_of_the_sandbox_is_refused_at_once() -> None:
         StdinStdoutOptions.model_validate({"cases": CASES, "timeout_s": 0.05})
 
 
+async def test_line_ends_of_windows_in_the_input_are_line_feeds(sandbox_pool: Any) -> None:
+    echo = "```python\nprint(input() + '!')\nprint(input() + '!')\n```"
+    cases = [{"stdin": "a\r\nb\r\n", "stdout": "a!\r\nb!\r\n"}]
+    assert (await judge("stdin_stdout", echo, pool=sandbox_pool, cases=cases)).value == 1.0
+
+
 async def test_reason_shows_the_first_wrong_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE.replace("* 2", "* 3"), pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
@@ -283,6 +317,13 @@ async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:
         ("-inf", "inf", "floats", False),
         ("1e999", "Infinity", "floats", True),
         ("5", "inf", "floats", False),
+        ("NaN", "nan", "floats", True),
+        ("nan", "5", "floats", False),
+        ("5", "nan", "floats", False),
+        ("[0.30000000000000004, 1.0]", "[0.3, 1]", "floats", True),
+        ("(0.5; 2)", "(0.50; 2)", "floats", True),
+        ("[0.3, 1)", "[0.30, 1]", "floats", False),
+        ("12:5 1,0", "12:05 1,000", "floats", False),
         ("nan", "nan", "floats", True),
         ("1_0", "10", "floats", False),
     ],
