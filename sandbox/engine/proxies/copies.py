@@ -23,6 +23,7 @@ class Copies:
         self._encode = encode
         self._attributes: dict[tuple[int, str], tuple[object, bytes]] = {}  # the last _KEPT by object and name
         self._variables: dict[str, tuple[object, bytes]] = {}
+        self._large: set[str] = set()  # variables that are compared only at the end of each test
 
     def add_attribute(self, handle: int, name: str, value: object) -> None:
         """Record the value of an attribute, if the tests can change it and it may be compared at each request."""
@@ -37,10 +38,17 @@ class Copies:
         self._attributes[handle, name] = value, codec.dumps(encoded)
 
     def add_variable(self, name: str, value: object) -> None:
-        """Record the value of a variable, if all of it could cross to this process."""
-        encoded = codec.dumps(self._encode(value))
-        if codec.OPAQUE not in encoded:
-            self._variables[name] = value, encoded
+        """Record the value of a variable, if all of it could cross to this process.
+
+        A large one is not compared at each request: a table that the tests look into would slow down every call.
+        """
+        node = self._encode(value)
+        encoded = codec.dumps(node)
+        if codec.OPAQUE in encoded:
+            return
+        self._variables[name] = value, encoded
+        if not are_small([node]):
+            self._large.add(name)
 
     @property
     def variables(self) -> list[str]:
@@ -53,8 +61,9 @@ class Copies:
 
     def changed_by_tests(self) -> str:
         """Return the name of a variable or an attribute whose copy the tests have changed; "" if there is none."""
-        named = [(name, copy) for (_, name), copy in self._attributes.items()]
-        for name, (value, encoded) in [*named, *self._variables.items()]:
+        copies = [(name, copy) for (_, name), copy in self._attributes.items()]
+        copies += [(name, copy) for name, copy in self._variables.items() if name not in self._large]
+        for name, (value, encoded) in copies:
             if isinstance(value, _MUTABLE) and codec.dumps(self._encode(value)) != encoded:
                 return name
         return ""
