@@ -27,7 +27,7 @@ class ResponseItem(serializers.ModelSerializer[Response]):
     """Response with its transcript and scores."""
 
     environment = serializers.CharField(source="run_environment.version")
-    model = serializers.CharField(source="run_model.label")
+    model = serializers.CharField(source="model_label")
     case = serializers.CharField(source="case_name")
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
@@ -98,8 +98,16 @@ class ResponseList(ListAPIView[Response]):
             find_run_model(run, chosen["model"])  # an unknown one is an error
         if chosen["environment"]:
             find_run_environments(run, chosen["environment"])
-        rows = queries.filter_responses(self.request.user, run, **chosen)
+        self._environments = queries.list_environments(run)
+        rows = queries.filter_responses(self.request.user, run, self._environments, **chosen)
         return rows.defer(None).prefetch_related("scores")
+
+    def paginate_queryset(self, queryset: QuerySet[Response]) -> list[Response]:
+        """Return the responses of the requested page, with their environments."""
+        rows = super().paginate_queryset(queryset)
+        assert rows is not None
+        queries.set_environments(rows, self._environments)
+        return rows
 
     @extend_schema(
         operation_id="runs_responses",
