@@ -102,16 +102,12 @@ class ResponseList(ListAPIView[Response]):
         rows = queries.filter_responses(self.request.user, run, self._environments, **chosen)
         return rows.defer(None).prefetch_related("scores")
 
-    def paginate_queryset(self, queryset: QuerySet[Response]) -> list[Response]:
-        """Return the responses of the requested page, with their environments."""
-        rows = super().paginate_queryset(queryset)
-        assert rows is not None
-        queries.set_environments(rows, self._environments)
-        return rows
-
     @extend_schema(
         operation_id="runs_responses",
         parameters=filter_parameters(ResponsesFilter),
     )
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
-        return super().get(request, *args, **kwargs)
+        rows = self.paginate_queryset(self.get_queryset())
+        assert rows is not None  # the list is always paginated
+        queries.set_environments(rows, self._environments)
+        return self.get_paginated_response(self.get_serializer(rows, many=True).data)
