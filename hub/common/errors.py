@@ -61,6 +61,12 @@ class TooLarge(UserError):
     status_code = 413
 
 
+class UnsupportedEncoding(UserError):
+    """The body is compressed as a whole, which is not supported."""
+
+    status_code = 415
+
+
 class TooManyRequests(UserError):
     """A limit on what one user may have or do at a time; the same request may succeed later.
 

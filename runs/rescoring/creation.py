@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from hub.common.errors import UserError
+from hub.common.errors import Conflict, UserError
 from hub.common.wording import counted, end_sentence
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.messages import JSON
@@ -40,6 +40,10 @@ class RescoreError(UserError):
     """The responses of a run cannot be scored again; the message says why."""
 
 
+class RunNotEnded(RescoreError, Conflict):
+    """The run is still in progress, so its responses can be scored again later."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescoring:
     """A run that scores the responses of `run.rescored_from` again. `left_out` counts responses by reason."""
@@ -59,7 +63,7 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     models were asked are left out. *owner* and the queue are those of `create_run`. Raises RescoreError.
     """
     if run.status not in ENDED:
-        raise RescoreError(f"Run {run.pk} is {run.get_status_display()}. Wait until it has ended, or cancel it.")
+        raise RunNotEnded(f"Run {run.pk} is {run.get_status_display()}. Wait until it has ended, or cancel it.")
     left_out: Counter[str] = Counter()
     stored = run.environments.select_related("version__environment__latest").order_by("position")
     environments = [found for item in stored if (found := _environment(item, left_out)) is not None]

@@ -25,7 +25,7 @@ from runs.selectors import reason_without_target, withheld_environments
 from runs.spending import budget_of
 from runs.stages import stages
 from runs.web.progress import CellProgress, RunProgressData, count_quarantined, get_progress
-from runs.web.queries import list_responses
+from runs.web.queries import list_environments, list_responses
 
 _LATEST = 6  # responses shown, and errors
 _RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest responses within this time
@@ -285,7 +285,7 @@ def _is_configured(run: Run, key: str) -> bool:
 
 def _take_snapshot(run: Run) -> Snapshot:
     progress = get_progress(run)
-    rows = list_responses(run)
+    rows = list_responses(list_environments(run))
     times = list(rows.order_by("-id").values_list("created_at", flat=True)[:_RATE_RESPONSES])
     latest = [_live_response(row) for row in rows.order_by("-id")[:_LATEST]]
     errors = []
@@ -353,9 +353,9 @@ def _live_cell(cell: CellProgress, attempts: int, quarantined: Counter[str], fin
 
 
 def _live_response(row: Response) -> LiveResponse:
-    case = str(getattr(row, "case_name", ""))
+    case, model = str(getattr(row, "case_name", "")), str(getattr(row, "model_label", ""))
     reason = row.reason[:300]
-    return LiveResponse(row.pk, case, row.run_model.label, row.status, reason, row.error_kind, row.run_environment_id)
+    return LiveResponse(row.pk, case, model, row.status, reason, row.error_kind, row.run_environment_id)
 
 
 def _shown(rows: list[LiveResponse], withheld: set[int]) -> list[LiveResponse]:

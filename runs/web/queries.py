@@ -1,10 +1,11 @@
 """Queries of the pages and REST API of runs: visible runs, filtered responses."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
@@ -205,31 +206,54 @@ def list_incomplete_runs(user: User | AnonymousUser, limit: int) -> list[tuple[R
     return incomplete[:limit]
 
 
-def list_responses(run: Run) -> QuerySet[Response]:
-    """Return all responses of *run* with the related rows that lists show, and without `DEFERRED_FIELDS`."""
+def list_environments(run: Run) -> list[RunEnvironment]:
+    """Return the environments of *run* with what lists of its responses show of them.
+
+    `first_response` is the lowest id of their responses, or None.
+    """
+    first = Response.objects.filter(run_environment=OuterRef("pk")).order_by("id").values("id")[:1]
+    version, environment = "version__version", "version__environment__"
+    shown = ("slug", "held_out", "partly_held_out", "owner_id")  # by the last ones, may_see_content decides
+    return list(
+        run.environments.order_by("position")
+        .select_related("version__environment")
+        .only("run_id", version, *(environment + name for name in shown))
+        .annotate(first_response=Subquery(first))
+    )
+
+
+def list_responses(environments: Iterable[RunEnvironment]) -> QuerySet[Response]:
+    """Return the responses of *environments*, those of `list_environments`, without `DEFERRED_FIELDS`.
+
+    They have the `case_name` and the `model_label`. `set_environments` completes the rows that are shown.
+    """
     # With the ids as literals, databases use the index of run_environment and id. Without the lower limit, PostgreSQL
     # may read all earlier responses in the order of their ids: 1 to 3 s for the newest run among a million responses.
-    first = Response.objects.filter(run_environment=OuterRef("pk")).order_by("id").values("id")[:1]
-    found = dict(run.environments.order_by().annotate(first=Subquery(first)).values_list("pk", "first"))
-    lowest = min((pk for pk in found.values() if pk is not None), default=0)
-    environments = RunEnvironment.objects.select_related("version__environment").defer(
-        "version__manifest", "version__readme"
-    )
+    first = {item.pk: getattr(item, "first_response", None) for item in environments}
+    lowest = min((pk for pk in first.values() if pk is not None), default=0)
     # Related rows are not joined: PostgreSQL expects one response of a run that has just begun, joins all that there
     # are, and sorts them for one page. That took 27 ms for 3,000 responses.
     case_name = Case.objects.filter(pk=OuterRef("case")).order_by().values("external_id")
+    model_label = RunModel.objects.filter(pk=OuterRef("run_model")).order_by().values("label")
     return (
-        Response.objects.filter(run_environment__in=list(found), id__gte=lowest)
-        .prefetch_related("run_model", Prefetch("run_environment", environments))
+        Response.objects.filter(run_environment__in=list(first), id__gte=lowest)
         .defer(*DEFERRED_FIELDS)
-        .annotate(case_name=Subquery(case_name))
+        .annotate(case_name=Subquery(case_name), model_label=Subquery(model_label))
         .order_by("id")
     )
+
+
+def set_environments(rows: Iterable[Response], environments: Iterable[RunEnvironment]) -> None:
+    """Set the environment of each of *rows*, which are responses of *environments*, without a query."""
+    by_id = {item.pk: item for item in environments}
+    for row in rows:
+        row.run_environment = by_id[row.run_environment_id]
 
 
 def filter_responses(
     user: User | AnonymousUser,
     run: Run,
+    environments: Collection[RunEnvironment],
     *,
     status: str = "",
     environment: str = "",
@@ -238,12 +262,12 @@ def filter_responses(
     flag: str = "",
     reason: str = "",
 ) -> QuerySet[Response]:
-    """Return the responses of *run* that match all given filters.
+    """Return the responses of *run*, whose `list_environments` are *environments*, that match all given filters.
 
     *q* and *flag* as in `responses_matching`, and with the flag `COUNTED` those that the figures of the run count.
     *reason* is a pattern of `runs.results.breakdown.reasons`.
     """
-    rows = list_responses(run)
+    rows = list_responses(environments)
     if status:
         rows = rows.filter(status=status)
     if environment:
@@ -255,7 +279,7 @@ def filter_responses(
     regex = pattern_regex(reason) if reason else ""
     return responses_matching(
         rows,
-        versions=run.environments.order_by().values_list("version_id", flat=True),
+        versions=[item.version_id for item in environments],
         q=q,
         flag=flag,
         reason=regex,

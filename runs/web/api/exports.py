@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
-from runs.exports import FORMATS, RolloutSelection
+from runs.exports import RolloutSelection
 from runs.models import Response
 from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
 from runs.web.api.parameters import filter_parameters
@@ -24,9 +24,8 @@ class RunFailures(APIView):
     @extend_schema(
         operation_id="runs_failures",
         parameters=[
-            OpenApiParameter("format", str, enum=list(FORMATS), required=True),
             OpenApiParameter("status", str, enum=[Response.Status.FAILED]),
-            *filter_parameters(FailuresFilter, but=("format", "status")),
+            *filter_parameters(FailuresFilter, but=("status",)),
         ],
         responses={
             (200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY),

@@ -27,7 +27,7 @@ class ResponseItem(serializers.ModelSerializer[Response]):
     """Response with its transcript and scores."""
 
     environment = serializers.CharField(source="run_environment.version")
-    model = serializers.CharField(source="run_model.label")
+    model = serializers.CharField(source="model_label")
     case = serializers.CharField(source="case_name")
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
@@ -98,7 +98,8 @@ class ResponseList(ListAPIView[Response]):
             find_run_model(run, chosen["model"])  # an unknown one is an error
         if chosen["environment"]:
             find_run_environments(run, chosen["environment"])
-        rows = queries.filter_responses(self.request.user, run, **chosen)
+        self._environments = queries.list_environments(run)
+        rows = queries.filter_responses(self.request.user, run, self._environments, **chosen)
         return rows.defer(None).prefetch_related("scores")
 
     @extend_schema(
@@ -106,4 +107,7 @@ class ResponseList(ListAPIView[Response]):
         parameters=filter_parameters(ResponsesFilter),
     )
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
-        return super().get(request, *args, **kwargs)
+        rows = self.paginate_queryset(self.get_queryset())
+        assert rows is not None  # the list is always paginated
+        queries.set_environments(rows, self._environments)
+        return self.get_paginated_response(self.get_serializer(rows, many=True).data)

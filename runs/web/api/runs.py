@@ -301,7 +301,12 @@ class RunRescore(APIView):
     write_scope = "run"
     parser_classes = [IgnoringParser]
 
-    @extend_schema(operation_id="runs_rescore", request=None, responses={201: RunItem, 400: ErrorBody, 503: ErrorBody})
+    @extend_schema(
+        operation_id="runs_rescore",
+        description="409: the run has not ended.",
+        request=None,
+        responses={201: RunItem, 400: ErrorBody, 409: ErrorBody, 503: ErrorBody},
+    )
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         rescoring = create_rescoring(run=run, user=cast(User, request.user)).run

@@ -85,10 +85,12 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     form = ResponsesFilter(request.GET)
     chosen = form.chosen
     order = order_of(request, queries.RESPONSE_COLUMNS)
-    rows = (
-        queries.filter_responses(request.user, found, **form.values()) if form.is_valid() else Response.objects.none()
-    )
+    environments = queries.list_environments(found)
+    rows = Response.objects.none()
+    if form.is_valid():
+        rows = queries.filter_responses(request.user, found, environments, **form.values())
     page = keyset_page(rows, request, by="id", size=RESPONSES_PER_PAGE, order=order)
+    queries.set_environments(page.rows, environments)
     queries.hide_withheld_reasons(request.user, page.rows)
     context = {
         "run": found,
@@ -98,7 +100,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "order": order,
         "responses": page,
         "attempts": found.attempts,
-        "several": found.environments.count() > 1,
+        "several": len(environments) > 1,
         "ended": found.status in ENDED,
         "report_files": REPORT_FILES,
         "formats": failure_formats(),

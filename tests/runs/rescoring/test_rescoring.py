@@ -163,8 +163,9 @@ def test_responses_without_a_score_have_the_exit_code_that_they_have_in_eval(
 def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
     Run.objects.update(status=Run.Status.RUNNING)
     run.refresh_from_db()
-    with pytest.raises(RescoreError, match="Wait until it has ended"):
+    with pytest.raises(RescoreError, match="Wait until it has ended") as raised:
         create_rescoring(run=run)
+    assert raised.value.status_code == 409
 
 
 def test_run_without_answers_is_refused_and_leaves_no_files(run: Run, tmp_path: Path) -> None:

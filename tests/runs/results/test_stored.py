@@ -33,7 +33,7 @@ from runs.results.outcomes import outcome_of
 from runs.results.stored import count_responses, get_cases, get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
 from runs.web.progress import get_missing, get_progress
-from runs.web.queries import list_responses
+from runs.web.queries import list_environments, list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 
@@ -360,5 +360,5 @@ def test_list_of_responses_starts_at_the_first_response_of_the_run() -> None:
     for one in (earlier, run):
         for version in reversed(versions):
             stored_outcomes(one, "pf--", version=version)
-    assert [row.run_environment.run_id for row in list_responses(run)] == [run.pk] * 4
-    assert not list_responses(stored_run(versions[0])).exists()
+    assert [row.run_environment.run_id for row in list_responses(list_environments(run))] == [run.pk] * 4
+    assert not list_responses(list_environments(stored_run(versions[0]))).exists()

@@ -56,6 +56,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "admin, preferences": lambda: "/admin/preferences/preference/",
     "admin, assignments": lambda: "/admin/review/assignment/",
 }
+# Addresses that programs request often, with the number of queries that they may need.
+LIMITS = {"REST responses": 6}
+LARGE_COLUMNS = ('"case_positions"', '"certificate"', '"manifest"', '"readme"', '"spec"')
 
 
 def _slug() -> str:
@@ -106,3 +109,15 @@ def test_pages_need_as_many_queries_for_many_rows_as_for_few(client: Client) -> 
     many = {name: _count(client, address()) for name, address in PAGES.items()}
     assert many == few
     assert max(few.values()) <= 25
+    assert {name: few[name] for name in LIMITS if few[name] > LIMITS[name]} == {}
+
+
+def test_responses_over_rest_are_read_with_few_queries_and_without_large_columns(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("boss"))
+    _store(1, 2)
+    address = PAGES["REST responses"]()
+    client.get(address)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).json()["results"]
+    assert len(queries) <= LIMITS["REST responses"]
+    assert [column for column in LARGE_COLUMNS if any(column in query["sql"] for query in queries)] == []

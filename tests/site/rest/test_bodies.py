@@ -1,5 +1,6 @@
 """Bodies of requests: a key that is not known is an error, so that a misspelt one is not ignored."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -59,3 +60,15 @@ def test_only_the_error_of_a_change_says_that_nothing_was_changed(root: Client) 
     assert (read.status_code, read.json()["message"]) == (400, "The request is invalid.")
     changed = root.post("/api/v1/webhooks/", [], content_type="application/json")
     assert (changed.status_code, changed.json()["message"]) == (400, "The request is invalid; nothing was changed.")
+
+
+@pytest.mark.parametrize("url", ["/api/v1/webhooks/", "/api/v1/runs/", "/api/v1/environments/"])
+def test_compressed_body_is_refused_by_the_name_of_its_encoding(root: Client, url: str) -> None:
+    body, headers = gzip.compress(b"{}"), {"content-encoding": "gzip"}
+    answer = root.post(url, body, content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_type")
+    assert "Content-Encoding 'gzip' is not supported" in answer.json()["message"]
+    answer = root.post(
+        "/api/v1/webhooks/", "{}", content_type="application/json", headers={"content-encoding": "identity"}
+    )
+    assert answer.status_code == 400

@@ -7,6 +7,17 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import spectacular_settings
 
+from runs.exports import FORMATS, ROLLOUT_FORMATS
+
+
+def test_format_of_an_export_has_choices_and_may_be_left_out() -> None:
+    paths = spectacular_settings.DEFAULT_GENERATOR_CLASS().get_schema(None, True)["paths"]
+    for kind, formats in (("failures", FORMATS), ("rollouts", ROLLOUT_FORMATS)):
+        [found] = [
+            item for item in paths[f"/api/v1/runs/{{id}}/{kind}"]["get"]["parameters"] if item["name"] == "format"
+        ]
+        assert set(found["schema"]["enum"]) == set(formats) and not found.get("required")
+
 
 def test_document_is_generated_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     started, finish = threading.Event(), threading.Event()
