@@ -11,7 +11,7 @@ from hub.protocols.messages import text_of
 from hub.selectors import may_see_content
 from hub.web.reading.markdown import markdown_html
 from hub.web.reading.spans import MarkedSpan
-from hub.web.reading.transcripts import read_messages
+from hub.web.reading.transcripts import ReadingOptions, read_messages
 from hub.web.reading.view_mode import shows_source
 from hub.web.reading.word_diff import find_difference
 from preferences.decision_fields import letter_choices
@@ -82,7 +82,7 @@ def pair_context(
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
-        "prompt": read_messages(a.prompt, source=view.source),
+        "prompt": read_messages(a.prompt, ReadingOptions(source=view.source)),
         "sides": [
             _side("a", a, suggestion, rows, sides, view, spans.left if spans else []),
             _side("b", b, suggestion, rows, sides, view, spans.right if spans else []),
@@ -184,10 +184,9 @@ def _side(
             marks.setdefault((found.error_line.message, None), []).append(mark)
     turns = read_messages(
         response.messages,
+        ReadingOptions(source=view.source, positions=True),
         first=response.first_answer,
-        source=view.source,
         marks=marks,
-        positions=True,
     )
     texts = [turn.content for turn in turns if turn.content] + [call.arguments for turn in turns for call in turn.calls]
     return {
