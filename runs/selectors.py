@@ -1,6 +1,7 @@
 """Selectors that read runs: by id, by user, their cases, models and responses."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -243,6 +244,21 @@ def is_held_out(run: Run) -> bool:
 
 FLAGS = ("truncated", "refused", "limit")  # properties of responses that filters know
 COUNTED = "counted"  # the flag of responses to cases that are not quarantined, which the figures of a run count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFilters:
+    """Responses of a run to select; fields that are not given do not restrict it.
+
+    model: a label. environment: a slug. q: a part of the case's id or of the reason. flag: one of FLAGS, or `COUNTED`.
+    reason: a pattern of `runs.results.breakdown.reasons`.
+    """
+
+    model: str = ""
+    environment: str = ""
+    q: str = ""
+    flag: str = ""
+    reason: str = ""
 
 
 def responses_matching(

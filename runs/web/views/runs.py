@@ -86,7 +86,9 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     chosen = form.chosen
     order = order_of(request, queries.RESPONSE_COLUMNS)
     rows = (
-        queries.filter_responses(request.user, found, **form.values()) if form.is_valid() else Response.objects.none()
+        queries.filter_responses(request.user, found, form.filters(), form.values()["status"])
+        if form.is_valid()
+        else Response.objects.none()
     )
     page = keyset_page(rows, request, by="id", size=RESPONSES_PER_PAGE, order=order)
     queries.hide_withheld_reasons(request.user, page.rows)
