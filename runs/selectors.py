@@ -1,7 +1,8 @@
 """Selectors that read runs: by id, by user, their cases, models and responses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -178,8 +179,16 @@ KNOWN_COST = Sum(Coalesce("cost_usd", 0.0) + Coalesce("role_cost_usd", 0.0))
 UNKNOWN_COSTS = Count("id", filter=Q(cost_usd=None) | Q(role_cost_usd=None))
 
 
-def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
-    """Return the number of stored responses by status, their known cost in USD, and whether some costs are unknown."""
+class StoredCounts(NamedTuple):
+    """What is stored of a run. cost_usd: the known costs. cost_unknown: whether some costs are unknown."""
+
+    by_status: Mapping[str, int]
+    cost_usd: float
+    cost_unknown: bool
+
+
+def stored_counts(run: Run) -> StoredCounts:
+    """Return the number of stored responses by status, and their costs."""
     rows = (
         Response.objects.filter(run_environment__run=run)
         .order_by()
@@ -187,7 +196,7 @@ def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
         .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
     )
     counts = {row["status"]: row["count"] for row in rows}
-    return counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows)
+    return StoredCounts(counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows))
 
 
 def models_under_test(run: Run) -> list[RunModel]:
