@@ -25,7 +25,7 @@ class Unit(NamedTuple):
     defines: bool = False
 
 
-class _Program(NamedTuple):
+class _TestProgram(NamedTuple):
     """What the syntax of the tests shows, if they are one text.
 
     functions    line of each test function, and whether it contains asserts
@@ -85,11 +85,11 @@ def _units_of_lines(tests: list[str], namespace: dict[str, object], recorder: Re
         yield Unit(line, number, partial(exec, recorder.compile(line, "<tests>", tree), namespace), must_assert=must)
 
 
-def _read_program(tree: ast.Module, namespace: Mapping[str, object]) -> _Program:
+def _read_program(tree: ast.Module, namespace: Mapping[str, object]) -> _TestProgram:
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     check = functions.get("check")
     definitions = [s for s in tree.body if isinstance(s, ast.ClassDef)]
-    return _Program(
+    return _TestProgram(
         functions={
             s.name: (s.lineno, _has_assert(s))
             for s in tree.body
@@ -102,7 +102,7 @@ def _read_program(tree: ast.Module, namespace: Mapping[str, object]) -> _Program
     )
 
 
-def _defined_units(program: _Program, namespace: dict[str, object], recorder: Recorder) -> Iterator[Unit]:
+def _defined_units(program: _TestProgram, namespace: dict[str, object], recorder: Recorder) -> Iterator[Unit]:
     """Yield the test functions and methods that *program* has defined in *namespace*."""
     found, methods = program.functions, program.methods
     found_classes = [kind for name in program.classes if isinstance(kind := namespace.get(name), type)]
