@@ -11,7 +11,7 @@ from hub.common.output.files import describe_file_error
 from llmeval_site.configuration import rest
 from llmeval_site.configuration.databases import database_settings
 from llmeval_site.configuration.logs import logging_settings
-from llmeval_site.configuration.openid import ALGORITHMS, parse_openid_settings
+from llmeval_site.configuration.openid import ALGORITHMS, OpenIDSettings, parse_openid_settings
 from llmeval_site.configuration.private_files import (
     create_private_file,
     make_private_folder,
@@ -152,24 +152,26 @@ if PASSWORDS:
     AUTHENTICATION_BACKENDS.append("django.contrib.auth.backends.ModelBackend")
 # Sign-in with an OpenID provider, or None (llmeval_site/accounts/openid).
 OPENID = parse_openid_settings(
-    issuer=ENV.text("LLMEVAL_OIDC_ISSUER"),
-    client_id=ENV.text("LLMEVAL_OIDC_CLIENT_ID"),
-    client_secret=ENV.text("LLMEVAL_OIDC_CLIENT_SECRET"),
+    OpenIDSettings(
+        issuer=ENV.text("LLMEVAL_OIDC_ISSUER"),
+        client_id=ENV.text("LLMEVAL_OIDC_CLIENT_ID"),
+        client_secret=ENV.text("LLMEVAL_OIDC_CLIENT_SECRET"),
+        label=ENV.text("LLMEVAL_OIDC_LABEL", "OpenID"),
+        scopes=tuple(ENV.words("LLMEVAL_OIDC_SCOPES", ["openid", "email", "profile"])),
+        algorithm=ENV.choice("LLMEVAL_OIDC_ALGORITHM", "RS256", ALGORITHMS),
+        endpoints={
+            "authorization_endpoint": ENV.text("LLMEVAL_OIDC_AUTHORIZATION_ENDPOINT"),
+            "token_endpoint": ENV.text("LLMEVAL_OIDC_TOKEN_ENDPOINT"),
+            "jwks_uri": ENV.text("LLMEVAL_OIDC_JWKS_ENDPOINT"),
+            "userinfo_endpoint": ENV.text("LLMEVAL_OIDC_USERINFO_ENDPOINT"),
+        },
+        groups_claim=ENV.text("LLMEVAL_OIDC_GROUPS_CLAIM", "groups"),
+        mail_domains=tuple(ENV.words("LLMEVAL_OIDC_MAIL_DOMAINS")),
+        creates_users=ENV.flag("LLMEVAL_OIDC_CREATE_USERS", False),
+        session_hours=ENV.number("LLMEVAL_OIDC_SESSION_HOURS", 12, minimum=1),
+    ),
     client_secret_file=ENV.text("LLMEVAL_OIDC_CLIENT_SECRET_FILE"),
-    label=ENV.text("LLMEVAL_OIDC_LABEL", "OpenID"),
-    scopes=ENV.words("LLMEVAL_OIDC_SCOPES", ["openid", "email", "profile"]),
-    algorithm=ENV.choice("LLMEVAL_OIDC_ALGORITHM", "RS256", ALGORITHMS),
-    endpoints={
-        "authorization_endpoint": ENV.text("LLMEVAL_OIDC_AUTHORIZATION_ENDPOINT"),
-        "token_endpoint": ENV.text("LLMEVAL_OIDC_TOKEN_ENDPOINT"),
-        "jwks_uri": ENV.text("LLMEVAL_OIDC_JWKS_ENDPOINT"),
-        "userinfo_endpoint": ENV.text("LLMEVAL_OIDC_USERINFO_ENDPOINT"),
-    },
-    groups_claim=ENV.text("LLMEVAL_OIDC_GROUPS_CLAIM", "groups"),
     groups=ENV.words("LLMEVAL_OIDC_GROUPS"),
-    mail_domains=ENV.words("LLMEVAL_OIDC_MAIL_DOMAINS"),
-    creates_users=ENV.flag("LLMEVAL_OIDC_CREATE_USERS", False),
-    session_hours=ENV.number("LLMEVAL_OIDC_SESSION_HOURS", 12, minimum=1),
 )
 if OPENID:
     AUTHENTICATION_BACKENDS.append("llmeval_site.accounts.openid.backend.OpenIDBackend")

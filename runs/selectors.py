@@ -1,7 +1,9 @@
 """Selectors that read runs: by id, by user, their cases, models and responses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -192,8 +194,16 @@ KNOWN_COST = Sum(Coalesce("cost_usd", 0.0) + Coalesce("role_cost_usd", 0.0))
 UNKNOWN_COSTS = Count("id", filter=Q(cost_usd=None) | Q(role_cost_usd=None))
 
 
-def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
-    """Return the number of stored responses by status, their known cost in USD, and whether some costs are unknown."""
+class StoredCounts(NamedTuple):
+    """What is stored of a run. cost_usd: the known costs. cost_unknown: whether some costs are unknown."""
+
+    by_status: Mapping[str, int]
+    cost_usd: float
+    cost_unknown: bool
+
+
+def stored_counts(run: Run) -> StoredCounts:
+    """Return the number of stored responses by status, and their costs."""
     rows = (
         Response.objects.filter(run_environment__run=run)
         .order_by()
@@ -201,7 +211,7 @@ def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
         .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
     )
     counts = {row["status"]: row["count"] for row in rows}
-    return counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows)
+    return StoredCounts(counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows))
 
 
 def models_under_test(run: Run) -> list[RunModel]:
@@ -258,6 +268,21 @@ def is_held_out(run: Run) -> bool:
 
 FLAGS = ("truncated", "refused", "limit")  # properties of responses that filters know
 COUNTED = "counted"  # the flag of responses to cases that are not quarantined, which the figures of a run count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFilters:
+    """Responses of a run to select; fields that are not given do not restrict it.
+
+    model: a label. environment: a slug. q: a part of the case's id or of the reason. flag: one of FLAGS, or `COUNTED`.
+    reason: a pattern of `runs.results.breakdown.reasons`.
+    """
+
+    model: str = ""
+    environment: str = ""
+    q: str = ""
+    flag: str = ""
+    reason: str = ""
 
 
 def responses_matching(

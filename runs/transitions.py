@@ -135,7 +135,7 @@ def _check_lease(run: Run, owner: str) -> None:
 def _log(run: Run, event: str, before: Run.Status, to: Run.Status, owner: str) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return  # the counts are a query over all responses
-    counts = stored_counts(run)[0]
+    counts = stored_counts(run).by_status
     shown = ", ".join(f"{status} {count:,}" for status, count in sorted(counts.items())) or "none"
     logger.info(
         "run %s %s: %s -> %s; responses: %s",

@@ -1,7 +1,7 @@
 """Settings of sign-in with an OpenID provider, parsed and checked. Error messages name the variable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -40,45 +40,30 @@ class OpenIDSettings:
 
 
 def parse_openid_settings(
-    *,
-    issuer: str,
-    client_id: str,
-    client_secret: str,
-    client_secret_file: str,
-    label: str,
-    scopes: list[str],
-    algorithm: str,
-    endpoints: Mapping[str, str],
-    groups_claim: str,
-    groups: list[str],
-    mail_domains: list[str],
-    creates_users: bool,
-    session_hours: int,
+    given: OpenIDSettings, *, client_secret_file: str, groups: list[str]
 ) -> OpenIDSettings | None:
-    """Return the settings, or None without an issuer. Raises ImproperlyConfigured."""
-    if not issuer:
-        if client_id:
+    """Return the settings, or None without an issuer. Raises ImproperlyConfigured.
+
+    given: settings as the variables have them. client_secret_file: a file with the secret, instead of that of *given*.
+    groups: items GROUP=LOCAL GROUP.
+    """
+    if not given.issuer:
+        if given.client_id:
             raise ImproperlyConfigured("LLMEVAL_OIDC_CLIENT_ID is set, but LLMEVAL_OIDC_ISSUER is not.")
         return None
-    _check_address("LLMEVAL_OIDC_ISSUER", issuer)
-    if not client_id:
+    _check_address("LLMEVAL_OIDC_ISSUER", given.issuer)
+    if not given.client_id:
         raise ImproperlyConfigured("LLMEVAL_OIDC_CLIENT_ID: set the id that the provider gave to this site.")
-    given = {name: address for name, address in endpoints.items() if address}
-    for name, address in given.items():
+    endpoints = {name: address for name, address in given.endpoints.items() if address}
+    for name, address in endpoints.items():
         _check_address(_ENDPOINT_VARIABLES[name], address)
-    return OpenIDSettings(
-        issuer=issuer,
-        client_id=client_id,
-        client_secret=_read_secret(client_secret, client_secret_file),
-        label=label,
-        scopes=tuple(dict.fromkeys(["openid", *scopes])),
-        algorithm=algorithm,
-        endpoints=given,
-        groups_claim=groups_claim,
+    return replace(
+        given,
+        client_secret=_read_secret(given.client_secret, client_secret_file),
+        scopes=tuple(dict.fromkeys(["openid", *given.scopes])),
+        endpoints=endpoints,
         groups=_parse_groups(groups),
-        mail_domains=tuple(domain.lower().removeprefix("@") for domain in mail_domains),
-        creates_users=creates_users,
-        session_hours=session_hours,
+        mail_domains=tuple(domain.lower().removeprefix("@") for domain in given.mail_domains),
     )
 
 

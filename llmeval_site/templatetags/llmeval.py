@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from hub.common.output.foreign_text import clean
 from hub.common.web.pagination import Order
-from hub.web.reading.transcripts import Marks, TranscriptTurn, code_html, read_messages, read_text
+from hub.web.reading.transcripts import Marks, ReadingOptions, TranscriptTurn, code_html, read_messages, read_text
 from hub.web.reading.view_mode import shows_source
 from preferences.sides import tokens_to_phrases
 from preferences.spans import text_hash
@@ -203,7 +203,7 @@ def transcript(
     context: Context, messages: Sequence[Mapping[str, object]] | None, prefix: str = "", marks: Marks | None = None
 ) -> TranscriptContext:
     """Show chat messages with their tool calls. All long texts but the last answer are folded."""
-    turns = read_messages(messages or [], source=_source(context), marks=marks)
+    turns = read_messages(messages or [], ReadingOptions(source=_source(context)), marks=marks)
     last = max((turn.number for turn in turns if turn.role == "assistant" and turn.content), default=-1)
     shown = [
         ShownTurn(turn, turn.number != last or (turn.content is not None and turn.content.size > UNFOLDED_ANSWER))
@@ -215,7 +215,7 @@ def transcript(
 @register.inclusion_tag("parts/text.html", takes_context=True)
 def answer(context: Context, text: object, fold: bool = True) -> dict[str, object]:
     """Show one text of a model."""
-    return {"text": read_text(str(text), source=_source(context)), "fold": fold}
+    return {"text": read_text(str(text), ReadingOptions(source=_source(context))), "fold": fold}
 
 
 @register.inclusion_tag("parts/view_switch.html", takes_context=True)

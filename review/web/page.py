@@ -11,7 +11,7 @@ from hub.protocols.messages import text_of
 from hub.selectors import may_see_content
 from hub.web.reading.markdown import markdown_html
 from hub.web.reading.spans import MarkedSpan
-from hub.web.reading.transcripts import read_messages
+from hub.web.reading.transcripts import ReadingOptions, read_messages
 from hub.web.reading.view_mode import shows_source
 from hub.web.reading.word_diff import find_difference
 from preferences.decision_fields import letter_choices
@@ -82,32 +82,19 @@ def pair_context(
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
-        "prompt": read_messages(a.prompt, source=view.source),
+        "prompt": read_messages(a.prompt, ReadingOptions(source=view.source)),
         "sides": [
             _side("a", a, suggestion, rows, sides, view, spans.left if spans else []),
             _side("b", b, suggestion, rows, sides, view, spans.right if spans else []),
         ],
-        "view_links": [
-            ("rendered", "Rendered", replace(view, source=False).url(pair, run), not view.source),
-            ("source", "Source", replace(view, source=True).url(pair, run), view.source),
-        ],
-        "source_url": replace(view, source=True).url(pair, run),
-        "diff_url": replace(view, compare=not view.compare).url(pair, run),
+        **_view_urls(view, pair, run),
         "difference": difference,
         "differing": [row for row in rows if row.differs],
         "agreeing": [row for row in rows if not row.differs],
         "calls": call_rows(a, b),
         "decided_by_tests": bool(right),
         "acceptable": suggestion is not None and right in ("", suggestion.verdict),
-        "suggestion": suggestion,
-        "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
-        "critiques": _critiques(suggestion, sides),
-        "suggested_issues": [
-            {"issue": issue, "note": sides.shown(issue.note), "side": sides.letter(issue.side)}
-            for issue in suggestion.issues
-        ]
-        if suggestion
-        else [],
+        **_suggestion_context(suggestion, sides),
         "hidden": pair.suggestion is not None and suggestion is None,
         "verdicts": [(value, label, _KEYS[value]) for value, label in letter_choices(Preference.Verdict.choices)],
         "confirm": form is not None and form.is_valid(),
@@ -119,6 +106,32 @@ def pair_context(
         "progress": review_progress(assignment.reviewer, run=run, runs=runs),
         "run": run,
         "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
+    }
+
+
+def _view_urls(view: PairView, pair: Pair, run: int | None) -> dict[str, object]:
+    """Return the addresses of the page with its answers shown in other ways."""
+    rendered, source = replace(view, source=False).url(pair, run), replace(view, source=True).url(pair, run)
+    return {
+        "view_links": [
+            ("rendered", "Rendered", rendered, not view.source),
+            ("source", "Source", source, view.source),
+        ],
+        "source_url": source,
+        "diff_url": replace(view, compare=not view.compare).url(pair, run),
+    }
+
+
+def _suggestion_context(suggestion: ShownSuggestion | None, sides: Sides) -> dict[str, object]:
+    """Return the judge's suggestion with A and B as on this page."""
+    issues = suggestion.issues if suggestion else []
+    return {
+        "suggestion": suggestion,
+        "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
+        "critiques": _critiques(suggestion, sides),
+        "suggested_issues": [
+            {"issue": issue, "note": sides.shown(issue.note), "side": sides.letter(issue.side)} for issue in issues
+        ],
     }
 
 
@@ -184,10 +197,9 @@ def _side(
             marks.setdefault((found.error_line.message, None), []).append(mark)
     turns = read_messages(
         response.messages,
+        ReadingOptions(source=view.source, positions=True),
         first=response.first_answer,
-        source=view.source,
         marks=marks,
-        positions=True,
     )
     texts = [turn.content for turn in turns if turn.content] + [call.arguments for turn in turns for call in turn.calls]
     return {

@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from hub.common.output.foreign_text import clean
 from runs.models import Response
+from runs.selectors import StoredCounts
 
 _WIDE = 90  # columns from which the bar and the time spent fit beside the figures
 _LINE_EVERY_S = 10.0  # in a pipe
@@ -54,12 +54,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._cost_unknown |= response.cost_usd is None or response.role_cost_usd is None
         self._show()
 
-    def show_stored(self, counts: Mapping[str, int], cost: float, cost_unknown: bool) -> None:
-        """Show what is stored so far of a run that another process executes.
-
-        cost: the known costs in USD. cost_unknown: some costs are unknown.
-        """
-        self._counts, self._cost, self._cost_unknown = Counter(counts), cost, cost_unknown
+    def show_stored(self, stored: StoredCounts) -> None:
+        """Show what is stored so far of a run that another process executes."""
+        self._counts = Counter(stored.by_status)
+        self._cost, self._cost_unknown = stored.cost_usd, stored.cost_unknown
         self._show()
 
     def _show(self) -> None:

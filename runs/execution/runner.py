@@ -17,6 +17,7 @@ from hub.common.leases import end_owner, new_owner
 from hub.common.masking import mask
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
+from runs.execution.database_threads import retry_if_disconnected
 from runs.execution.dispatch import wake_workers
 from runs.execution.faults import (
     DATABASE_ERRORS,
@@ -30,7 +31,6 @@ from runs.execution.plan import EvaluatedEnvironment, Listener
 from runs.execution.session.context import ExecutionOptions, RunContext, Share
 from runs.execution.session.session import RunSession
 from runs.execution.shards import divide_run, release_shards
-from runs.execution.storage import retry_if_disconnected
 from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
 from runs.limits.limiter import share_limits_in_file, stop_sharing_in_file
 from runs.models import ENDED, Response, Run, Shard

@@ -5,38 +5,32 @@ No transaction is open during a call of a model or the sandbox, and the event lo
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import attrgetter
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError, connection, connections, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from hub.common.digests import digest
 from hub.common.fields import ContentUnavailable, ContentUnreachable, unused_files_deleted
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
+from runs.execution.database_threads import DatabaseThread
 from runs.leases import LeaseLost
 from runs.models import EpisodeCheckpoint, ModelCall, Response, Run, RunModel, Score, Shard
 from sandbox.workspaces.snapshots import remove_snapshots
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Arguments = TypeVarTuple("Arguments")
 _Attempt = TypeVar("_Attempt", Response, EpisodeCheckpoint)
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
 _LOOKUP = 500  # keys of cached calls in a query
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
-_RECONNECT_FOR_S = 45.0  # a restart of the server takes less; the lease on the run lapses after 60 s
 _STORE_FOR_S = 600.0  # results wait this long for the database; the lease protects them from being stored twice
-_RECONNECT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,59 +72,6 @@ class _StoppedModel:
 _Item = FinishedResponse | StoredTurn | FinishedShard | ModelCall | _StoppedModel
 
 
-def _close_connections() -> None:
-    connections.close_all()
-
-
-def retry_if_disconnected(function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
-    """Return `function(*args)`; repeat it if the connection to the database is lost, or after a deadlock.
-
-    *function* must be safe to repeat. Its last error is raised if it has no success within _RECONNECT_FOR_S.
-    """
-    return _retry_for(_RECONNECT_FOR_S, partial(function, *args))
-
-
-def _retry_for(seconds: float, function: Callable[[], T]) -> T:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return function()
-        except (OperationalError, InterfaceError) as error:
-            if not _is_repeatable(error) or time.monotonic() > deadline:
-                raise
-            logger.warning("A statement of the database failed (%s); trying again on a new connection.", error)
-            connection.close()
-            time.sleep(_RECONNECT_EVERY_S)
-
-
-def _is_repeatable(error: OperationalError | InterfaceError) -> bool:
-    """Return whether the connection was lost or there was a deadlock, in contrast to an error such as a full disk."""
-    import psycopg  # slow to import, and needed only after an error
-
-    cause = error.__cause__
-    if not isinstance(cause, psycopg.Error):
-        return False
-    # Of PostgreSQL's error codes: class 08 and 57P01 to 57P05 for connections, 40P01 for deadlocks. The client's own
-    # errors have no code.
-    return cause.sqlstate is None or cause.sqlstate.startswith(("08", "57P0", "40P01"))
-
-
-class _DatabaseThread:
-    """Thread with a database connection of its own, closed with it. A connection that is lost is opened again."""
-
-    def __init__(self, name: str, reconnect_for_s: float | None = None) -> None:
-        self._reconnect_for_s = reconnect_for_s
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
-
-    async def run(self, function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
-        call = partial(_retry_for, self._reconnect_for_s or _RECONNECT_FOR_S, partial(function, *args))
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    async def close(self) -> None:
-        await self.run(_close_connections)
-        self._executor.shutdown()
-
-
 @dataclass(frozen=True, slots=True)
 class StoredCall:
     """Reply in the cache. paid_by: primary key of the RunModel that paid for it, if it still exists.
@@ -143,7 +84,7 @@ class StoredCall:
     paid_for: str
 
 
-class Reader(_DatabaseThread):
+class Reader(DatabaseThread):
     """Thread that reads. Lookups in the cache are collected, so that many calls share one query."""
 
     def __init__(self) -> None:
@@ -215,7 +156,7 @@ def _stored_call(row: ModelCall) -> StoredCall:
     return StoredCall(reply, row.paid_by_id, row.paid_for)
 
 
-class Writer(_DatabaseThread):
+class Writer(DatabaseThread):
     """Thread that writes. Rows come from the event loop and are stored in batches, one transaction each."""
 
     def __init__(self, run_id: int, owner: str, *, divided: bool) -> None:

@@ -91,6 +91,9 @@ class _CellTotals:
         self.role_cost_usd: float | None = 0.0
         self.tier = ""
         self.served_models: Counter[str] = Counter()
+        self.case_means: dict[int, float] = {}  # share of scored attempts that passed
+        self.accuracies, self.scores = array("d"), array("d")
+        self.outcomes: Counter[tuple[int, int]] = Counter()  # number of cases by (scored attempts, passed attempts)
 
     def add_cost(self, row: _ResponseRow) -> None:
         self.cost_usd = total_cost([self.cost_usd, row.cost_usd])
@@ -139,19 +142,16 @@ class _CellTotals:
         if row.status == Response.Status.FAILED:
             self.first_failed = row.pk if self.first_failed is None else min(self.first_failed, row.pk)
 
+    def add_case(self, case_id: int, scored: int, passed: int, score: float) -> None:
+        """Add a case with *scored* attempts; *score* is the sum of theirs."""
+        self.outcomes[scored, passed] += 1
+        self.case_means[case_id] = passed / scored
+        self.accuracies.append(passed / scored)
+        self.scores.append(score / scored)
 
-def _aggregate_cell(
-    run: Run,
-    environment: RunEnvironment,
-    model: RunModel,
-    quarantined: frozenset[int],
-    clusters: Mapping[int, str],
-) -> tuple[CellFigures, dict[int, float]]:
-    """Return the figures of one cell, and the share of scored attempts that passed by case."""
+
+def _read_totals(environment: RunEnvironment, model: RunModel, quarantined: frozenset[int]) -> _CellTotals:
     totals = _CellTotals()
-    case_means: dict[int, float] = {}
-    accuracies, scores = array("d"), array("d")
-    outcomes: Counter[tuple[int, int]] = Counter()  # number of cases by (scored attempts, passed attempts)
     for case_id, rows in groupby(_response_rows(environment, model), key=lambda row: row.case_id):
         passed = scored = 0
         score = 0.0
@@ -167,13 +167,22 @@ def _aggregate_cell(
                 passed += row.status == "passed"
                 score += row.score or 0.0
         if scored:
-            outcomes[scored, passed] += 1
-            accuracies.append(passed / scored)
-            case_means[case_id] = passed / scored
-            scores.append(score / scored)
+            totals.add_case(case_id, scored, passed, score)
+    return totals
+
+
+def _aggregate_cell(
+    run: Run,
+    environment: RunEnvironment,
+    model: RunModel,
+    quarantined: frozenset[int],
+    clusters: Mapping[int, str],
+) -> tuple[CellFigures, dict[int, float]]:
+    """Return the figures of one cell, and the share of scored attempts that passed by case."""
+    totals = _read_totals(environment, model, quarantined)
     attempts = run.attempts
     ks = reported_k(attempts)
-    groups = clusters_of([*case_means], clusters)
+    groups = clusters_of([*totals.case_means], clusters)
     figures = CellFigures(
         attempts=attempts,
         cases=environment.case_count - len(quarantined),
@@ -184,11 +193,11 @@ def _aggregate_cell(
         limits=_by_frequency(totals.limits),
         truncated=totals.truncated,
         refused=totals.refused,
-        accuracy=mean_estimate(accuracies, groups),
-        score=mean_estimate(scores, groups),
-        pass_at={k: _pass_rate(outcomes, k, all_pass=False) for k in ks},
-        pass_hat={k: _pass_rate(outcomes, k, all_pass=True) for k in ks},
-        pass_cases={k: _cases_with(outcomes, k) for k in ks},
+        accuracy=mean_estimate(totals.accuracies, groups),
+        score=mean_estimate(totals.scores, groups),
+        pass_at={k: _pass_rate(totals.outcomes, k, all_pass=False) for k in ks},
+        pass_hat={k: _pass_rate(totals.outcomes, k, all_pass=True) for k in ks},
+        pass_cases={k: _cases_with(totals.outcomes, k) for k in ks},
         instructions=_instruction_counts(environment, model, quarantined),
         latency_ms=_times(totals.latencies),
         latency_bins=sorted_bins(totals.latency_bins),
@@ -205,7 +214,7 @@ def _aggregate_cell(
         tier=totals.tier,
         served_models=dict(totals.served_models.most_common(_SERVED_MODELS)),
     )
-    return figures, case_means
+    return figures, totals.case_means
 
 
 def _response_rows(environment: RunEnvironment, model: RunModel) -> Iterator[_ResponseRow]:

@@ -2,17 +2,24 @@
 
 import random
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.contrib.auth.models import User
 
 from hub.common.digests import attempt_seed
 from hub.common.wording import counted
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import case_split
-from runs.rollouts.creation import NewRollout, check_case, check_limit, check_split, check_trainable, create_rollout
+from runs.rollouts.creation import (
+    NewRollout,
+    RolloutOptions,
+    check_case,
+    check_limit,
+    check_split,
+    check_trainable,
+    create_rollout,
+)
 from runs.rollouts.errors import RolloutError
 from runs.rollouts.sessions import delete_rollout
 
@@ -29,27 +36,25 @@ class RolloutGroup:
 
 
 def create_batch(
+    options: RolloutOptions,
     *,
-    user: User,
-    version: EnvironmentVersion,
     cases: Sequence[str] | None = None,
     n: int | None = None,
     split: str = "",
     group_size: int = 1,
-    seed: int = 0,
-    model: str = "",
-    roles: Mapping[str, list[str]] | None = None,
-    team: str = "",
 ) -> list[RolloutGroup]:
-    """Start *group_size* episodes of each of *cases*, or of *n* cases drawn by *seed* without repetition.
+    """Start *group_size* episodes of each of *cases*, or of *n* cases drawn without repetition.
 
     The attempts of a group are numbered from 1. *split* limits the drawing to cases whose column `split` has this
     value. If an episode cannot be started, none is.
 
     Raises RolloutError, TooManyEpisodes, EnvironmentFailed, RolloutFailed, TeamError, QuotaExceeded.
     """
-    check_trainable(version, roles or {}, user=user)
-    chosen = _check_cases(version, cases, split) if cases is not None else _draw(version, n or 1, split, seed)
+    check_trainable(options)
+    if cases is not None:
+        chosen = _check_cases(options.version, cases, split)
+    else:
+        chosen = _draw(options.version, n or 1, split, options.seed)
     count = len(chosen) * group_size
     if count > MAX_EPISODES:
         raise RolloutError(f"This would start {count:,} episodes; at most {MAX_EPISODES} per request.", "group_size")
@@ -58,25 +63,14 @@ def create_batch(
             f"This would start {count:,} episodes; a user may have at most {settings.EPISODES_PER_USER:,} open ones.",
             "group_size",
         )
-    check_limit(user, count)
+    check_limit(options.user, count)
     groups: list[RolloutGroup] = []
     try:
         for case in chosen:
             group = RolloutGroup(id=uuid.uuid4().hex, case=case, rollouts=[])
             groups.append(group)
             for attempt in range(1, group_size + 1):
-                rollout = create_rollout(
-                    user=user,
-                    version=version,
-                    case_id=case,
-                    seed=seed,
-                    attempt=attempt,
-                    model=model,
-                    roles=dict(roles or {}),
-                    group=group.id,
-                    team=team,
-                )
-                group.rollouts.append(rollout)
+                group.rollouts.append(create_rollout(options, case_id=case, attempt=attempt, group=group.id))
     except BaseException:
         for rollout in (rollout for group in groups for rollout in group.rollouts):
             delete_rollout(session=rollout.session)

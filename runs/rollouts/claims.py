@@ -62,8 +62,9 @@ def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | No
     otherwise when it lapses. *pending* is stored with the lease.
     """
     owner = new_owner()
+    take = _take_when_free if wait else _take_now
     try:
-        if not _take(session, owner, pending, wait=wait):
+        if not take(session, owner, pending):
             yield False
             return
         try:
@@ -76,15 +77,23 @@ def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | No
         end_owner(owner)
 
 
-def _take(session: EpisodeSession, owner: str, pending: PendingStep | None, *, wait: bool) -> bool:
-    """Take the lease, waiting for another holder if *wait*. Return False if a step was stored meanwhile."""
+def _take_now(session: EpisodeSession, owner: str, pending: PendingStep | None) -> bool:
+    """Take the lease. Return False if a step was stored meanwhile. Raises RolloutConflict if another request has it."""
     revision = session.revision
     if _took(session, owner, pending, revision):
         return True
-    if not wait and session.revision == revision:
+    if session.revision == revision:
         raise RolloutConflict(
             "Another request is executing a step of this episode. Send `turn` to wait for its answer."
         )
+    return False
+
+
+def _take_when_free(session: EpisodeSession, owner: str, pending: PendingStep | None) -> bool:
+    """Take the lease, waiting for another holder. Return False if a step was stored meanwhile."""
+    revision = session.revision
+    if _took(session, owner, pending, revision):
+        return True
     with limited_wait(_WAIT_S) as seconds:
         deadline = time.monotonic() + seconds
         for pause in pauses():

@@ -1,20 +1,15 @@
 """Scoring of whole conversations, without the round trips of an episode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from django.contrib.auth.models import User
-
-from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Step
-from hub.models import Case, EnvironmentVersion, Team
+from hub.models import Case, Team
 from hub.protocols.messages import JSON, Message
 from hub.teams.quotas import QuotaExceeded
-from runs.models import EpisodeSession
-from runs.rollouts.creation import check_case, check_trainable, choose_paying_team
+from runs.rollouts.creation import RolloutOptions, check_case, check_trainable, choose_paying_team, new_session
 from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
-from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
 from runs.rollouts.rebuilding import advance
 from runs.rollouts.steps import score_json
@@ -46,15 +41,7 @@ class ConversationScore:
     error: str = ""
 
 
-def score_conversations(
-    *,
-    user: User,
-    version: EnvironmentVersion,
-    items: Sequence[Conversation],
-    seed: int = 0,
-    roles: Mapping[str, list[str]] | None = None,
-    team: str = "",
-) -> list[ConversationScore]:
+def score_conversations(options: RolloutOptions, items: Sequence[Conversation]) -> list[ConversationScore]:
     """Return a result for each of *items*, in their order. Nothing is stored.
 
     An episode is reset and stepped with each assistant message. If it is not over then, it is scored as truncated.
@@ -63,36 +50,20 @@ def score_conversations(
     Raises RolloutError if the environment or the roles are wrong, TeamError, and QuotaExceeded if the team that pays
     for the roles may spend nothing. If its quota is used up in between, the items that need it have that error.
     """
-    roles = roles or {}
-    check_trainable(version, roles, user=user)
-    payer = choose_paying_team(user=user, version=version, roles=roles, team=team)
-    cases = {case.external_id: case for case in version.cases.filter(external_id__in={item.case for item in items})}
-    return [_score(user, version, cases.get(item.case), item, seed, roles, payer) for item in items]
+    check_trainable(options)
+    payer = choose_paying_team(options)
+    named = options.version.cases.filter(external_id__in={item.case for item in items})
+    cases = {case.external_id: case for case in named}
+    return [_score(options, cases.get(item.case), item, payer) for item in items]
 
 
-def _score(
-    user: User,
-    version: EnvironmentVersion,
-    case: Case | None,
-    item: Conversation,
-    seed: int,
-    roles: Mapping[str, list[str]],
-    payer: Team | None,
-) -> ConversationScore:
+def _score(options: RolloutOptions, case: Case | None, item: Conversation, payer: Team | None) -> ConversationScore:
     try:
         if case is None:
-            raise RolloutError(f"{version} has no case {item.case!r}.")
+            raise RolloutError(f"{options.version} has no case {item.case!r}.")
         check_case(case)
         said = _assistant_messages(item.messages)
-        session = EpisodeSession(
-            user=user,
-            case=case,
-            seed=attempt_seed(seed, version.environment.slug, case.external_id, item.attempt),
-            attempt=item.attempt,
-            roles=dict(roles),
-            team=payer,
-            expires_at=next_expiry(),
-        )
+        session = new_session(options, case, payer, item.attempt)
         step = advance(session, partial(_run_conversation, said=said))
     except RolloutFailed as error:
         return ConversationScore(case=item.case, code="unavailable", error=str(error))

@@ -1,7 +1,7 @@
 """Creation of episodes, within the limit of open episodes per user."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 from django.conf import settings
@@ -30,6 +30,23 @@ _RETRY_SECONDS = 10  # upper limit of retry_after, because an open episode may e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutOptions:
+    """Options that all episodes of one request share.
+
+    seed: draws the cases that are not named, and the seed of each attempt is derived from it. model: a label that the
+    trainer chooses, such as the name of a checkpoint. roles: the registered models of each role. team: as in
+    `choose_paying_team`.
+    """
+
+    user: User
+    version: EnvironmentVersion
+    seed: int = 0
+    model: str = ""
+    roles: Mapping[str, list[str]] = field(default_factory=dict)
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewRollout:
     """A new episode and its first observation."""
 
@@ -38,49 +55,33 @@ class NewRollout:
 
 
 def create_rollout(
+    options: RolloutOptions,
     *,
-    user: User,
-    version: EnvironmentVersion,
     case_id: str | None = None,
-    seed: int = 0,
     attempt: int = 1,
-    model: str = "",
-    roles: Mapping[str, list[str]] | None = None,
     recordings: Sequence[JSON] | None = None,
     group: str = "",
     fixed_seed: int | None = None,
-    team: str = "",
 ) -> NewRollout:
-    """Start an episode of *case_id*, or of a case drawn by *seed*.
+    """Start an episode of *case_id*, or of a case drawn by the seed of *options*.
 
-    *model* is a label that the trainer chooses, such as the name of a checkpoint. *recordings* are replies of role
-    models in an earlier episode of the same case and attempt; with them, *roles* may be left out. *group* is the id of
-    a group of attempts. *fixed_seed* is the seed of the attempt as exports contain it, to repeat an exported rollout;
-    without it, the seed is derived from *seed*, the case and *attempt*. *team*: as in `choose_paying_team`.
+    *recordings* are replies of role models in an earlier episode of the same case and attempt; with them, the roles may
+    be left out. *group* is the id of a group of attempts. *fixed_seed* is the seed of the attempt as exports contain
+    it, to repeat an exported rollout; without it, the seed is derived from that of *options*, the case and *attempt*.
 
     Raises RolloutError, TooManyEpisodes, EnvironmentFailed, RolloutFailed, TeamError, QuotaExceeded.
     """
-    roles = dict(roles or {})
-    check_trainable(version, roles, user=user, replayed=recordings is not None)
+    replayed = recordings is not None
+    check_trainable(options, replayed=replayed)
     if fixed_seed is not None and case_id is None:
         raise RolloutError("Name the case as well: the seed of an attempt belongs to one case.", "case")
-    check_limit(user)  # before the reset, which may be expensive
-    payer = choose_paying_team(user=user, version=version, roles=roles, team=team, replayed=recordings is not None)
-    case = _case(version, case_id, seed)
-    session = EpisodeSession(
-        user=user,
-        case=case,
-        seed=attempt_seed(seed, version.environment.slug, case.external_id, attempt)
-        if fixed_seed is None
-        else fixed_seed,
-        attempt=attempt,
-        model=model,
-        group=group,
-        roles=roles,
-        team=payer,
-        recordings=_recordings(recordings or [], version, case, attempt),
-        expires_at=next_expiry(),
-    )
+    check_limit(options.user)  # before the reset, which may be expensive
+    payer = choose_paying_team(options, replayed=replayed)
+    session = new_session(options, _case(options, case_id), payer, attempt)
+    session.group = group
+    session.recordings = _recordings(recordings or [], session)
+    if fixed_seed is not None:
+        session.seed = fixed_seed
     observation = advance(session, _reset)
     try:
         _save_within_limit(session)
@@ -90,15 +91,28 @@ def create_rollout(
     return NewRollout(session=session, observation=observation)
 
 
-def check_trainable(
-    version: EnvironmentVersion, roles: Mapping[str, list[str]], *, user: User, replayed: bool = False
-) -> None:
-    """Raise RolloutError if *version* is held out, or if *roles* do not name the models that it needs.
+def new_session(options: RolloutOptions, case: Case, payer: Team | None, attempt: int = 1) -> EpisodeSession:
+    """Return the session of an episode of *case*, which is not stored. *payer*: see `choose_paying_team`."""
+    return EpisodeSession(
+        user=options.user,
+        case=case,
+        seed=attempt_seed(options.seed, options.version.environment.slug, case.external_id, attempt),
+        attempt=attempt,
+        model=options.model,
+        roles=dict(options.roles),
+        team=payer,
+        expires_at=next_expiry(),
+    )
 
-    The models must be some that *user* may see.
+
+def check_trainable(options: RolloutOptions, *, replayed: bool = False) -> None:
+    """Raise RolloutError if the environment is held out, or if the roles do not name the models that it needs.
+
+    The models must be some that the user may see.
 
     replayed: whether recordings may reply instead of models.
     """
+    user, version, roles = options.user, options.version, options.roles
     if version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     missing = [role for role in compile_for_rollout(version).roles if not roles.get(role)]
@@ -110,9 +124,10 @@ def check_trainable(
     _check_roles(roles, user)
 
 
-def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
+def _case(options: RolloutOptions, case_id: str | None) -> Case:
+    version = options.version
     if case_id is None:
-        drawn = attempt_seed(seed, version.environment.slug, "", 1)
+        drawn = attempt_seed(options.seed, version.environment.slug, "", 1)
         if not version.environment.partly_held_out:
             return version.cases.get(position=drawn % version.case_count)
         cases = version.cases.filter(held_out=False).order_by("position")
@@ -151,26 +166,25 @@ def _check_roles(roles: Mapping[str, list[str]], user: User) -> None:
         raise RolloutError(" ".join(reasons), "roles")
 
 
-def choose_paying_team(
-    *, user: User, version: EnvironmentVersion, roles: Mapping[str, list[str]], team: str = "", replayed: bool = False
-) -> Team | None:
+def choose_paying_team(options: RolloutOptions, *, replayed: bool = False) -> Team | None:
     """Return the team whose spending quota pays for the role models; None if none does.
 
-    It is the team that owns the environment or a role model, or else *team*, or else the only team of *user*, as for a
-    run. It is also returned for free models, which may get a price before the episode ends; but then it may be None
-    because *user* is in several teams and named none.
+    It is the team that owns the environment or a role model, or else that of *options*, or else the only team of the
+    user, as for a run. It is also returned for free models, which may get a price before the episode ends; but then it
+    may be None because the user is in several teams and named none.
 
     replayed: recordings reply, so that what the team has left matters only if a model is called nevertheless.
 
     Raises TeamError, QuotaExceeded, and UserError if a model has no price.
     """
-    names = {name for listed in roles.values() for name in listed}
+    user, team = options.user, options.team
+    names = {name for listed in options.roles.values() for name in listed}
     endpoints = [endpoint for endpoint in list_usable_models(user) if endpoint.name in names] if names else []
     paid = [spec for spec in map(endpoint_spec, endpoints) if costs_money(spec)]
     if not endpoints and not team:
         return None
     try:
-        payer = choose_team(user, team, [version.environment, *endpoints])
+        payer = choose_team(user, team, [options.version.environment, *endpoints])
     except TeamError:
         if paid or team:
             raise
@@ -185,9 +199,11 @@ def _registered(user: User) -> str:
     return wording.suggest("", names) or "none is registered yet; an administrator can register one"
 
 
-def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:
+def _recordings(rows: Sequence[JSON], session: EpisodeSession) -> list[dict[str, JSON]]:
+    case = session.case
+    environment = case.version.environment.slug
     try:
-        return validate_recordings(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
+        return validate_recordings(rows, environment=environment, case=case.external_id, attempt=session.attempt)
     except InvalidRecordings as error:
         raise RolloutError(str(error), "recordings") from None
 

@@ -1,18 +1,13 @@
 """Cases as a trainer sees them before an episode: opening messages, tools and split."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.contrib.auth.models import User
-
-from hub.common.digests import attempt_seed
 from hub.environments.episodes import Episode, Observation
-from hub.models import Case, EnvironmentVersion, Team
+from hub.models import Team
 from hub.protocols.cases import case_split
 from runs.models import EpisodeSession
-from runs.rollouts.creation import check_split, check_trainable, choose_paying_team
+from runs.rollouts.creation import RolloutOptions, check_split, check_trainable, choose_paying_team, new_session
 from runs.rollouts.errors import RolloutError
-from runs.rollouts.expiry import next_expiry
 from runs.rollouts.rebuilding import advance
 
 MAX_CASES = 256
@@ -36,29 +31,26 @@ class CasePage:
 
 
 def list_openings(
+    options: RolloutOptions,
     *,
-    user: User,
-    version: EnvironmentVersion,
     split: str = "",
     offset: int = 0,
     limit: int = MAX_CASES,
-    seed: int = 0,
-    roles: Mapping[str, list[str]] | None = None,
     opened: bool = True,
-    team: str = "",
 ) -> CasePage:
     """Return at most *limit* cases from *offset* on, in the order of the dataset. Nothing is stored.
 
     Cases of held-out splits are left out. *split* selects cases whose column `split` has this value. *opened*:
-    reset an episode of each case and return its first observation. It is that of the attempt 1 with *seed*.
+    reset an episode of each case and return its first observation. It is that of the attempt 1.
 
     Raises RolloutError if the environment, the split or the roles are wrong, and EnvironmentFailed or RolloutFailed if
     a reset fails. TeamError and QuotaExceeded concern the team that pays for the roles.
     """
+    version = options.version
     payer: Team | None = None
     if opened:
-        check_trainable(version, roles or {}, user=user)
-        payer = choose_paying_team(user=user, version=version, roles=roles or {}, team=team)
+        check_trainable(options)
+        payer = choose_paying_team(options)
     elif version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     rows = version.cases.filter(held_out=False).order_by("position").values_list("pk", "data").iterator(chunk_size=500)
@@ -70,31 +62,15 @@ def list_openings(
         CaseOpening(
             case=cases[pk].external_id,
             split=splits[pk],
-            observation=_open(user, version, cases[pk], seed, roles or {}, payer) if opened else None,
+            observation=_open(new_session(options, cases[pk], payer)) if opened else None,
         )
         for pk in selected[offset : offset + limit]
     ]
     return CasePage(total=len(selected), cases=page)
 
 
-def _open(
-    user: User,
-    version: EnvironmentVersion,
-    case: Case,
-    seed: int,
-    roles: Mapping[str, Sequence[str]],
-    payer: Team | None,
-) -> Observation:
-    """Return the first observation of an episode of *case*, which is reset, closed and not stored."""
-    session = EpisodeSession(
-        user=user,
-        case=case,
-        seed=attempt_seed(seed, version.environment.slug, case.external_id, 1),
-        attempt=1,
-        roles=dict(roles),
-        team=payer,
-        expires_at=next_expiry(),
-    )
+def _open(session: EpisodeSession) -> Observation:
+    """Return the first observation of the episode of *session*, which is reset, closed and not stored."""
     return advance(session, _reset_and_close)
 
 

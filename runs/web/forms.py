@@ -16,7 +16,7 @@ from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
 from runs.results.comparison.gate import GateError, parse_gate
-from runs.selectors import COUNTED, FLAGS
+from runs.selectors import COUNTED, FLAGS, ResponseFilters
 from runs.web.queries import check_model
 
 _ALL = ("", "all")
@@ -57,6 +57,10 @@ class ResponsesFilter(FilterForm):
         ],
     )
     reason = forms.CharField(required=False, max_length=250, label="Group of reasons")
+
+    def filters(self) -> ResponseFilters:
+        """Return the given filters, apart from the status. Raises FilterError."""
+        return ResponseFilters(**{name: value for name, value in self.values().items() if name != "status"})
 
 
 class EnvironmentFilter(FilterForm):

@@ -20,6 +20,7 @@ from runs.results.counting import quarantined_cases
 from runs.results.stored import count_responses
 from runs.selectors import (
     COUNTED,
+    ResponseFilters,
     may_delete,
     reason_without_target,
     responses_matching,
@@ -254,34 +255,28 @@ def filter_responses(
     user: User | AnonymousUser,
     run: Run,
     environments: Collection[RunEnvironment],
-    *,
+    filters: ResponseFilters,
     status: str = "",
-    environment: str = "",
-    model: str = "",
-    q: str = "",
-    flag: str = "",
-    reason: str = "",
 ) -> QuerySet[Response]:
-    """Return the responses of *run*, whose `list_environments` are *environments*, that match all given filters.
+    """Return the responses of *run* that match all *filters* and have *status*, if it is given.
 
-    *q* and *flag* as in `responses_matching`, and with the flag `COUNTED` those that the figures of the run count.
-    *reason* is a pattern of `runs.results.breakdown.reasons`.
+    environments: those of `list_environments`.
     """
     rows = list_responses(environments)
     if status:
         rows = rows.filter(status=status)
-    if environment:
-        rows = rows.filter(run_environment__version__environment__slug=environment)
-    if model:
-        rows = rows.filter(run_model__label=model)
-    if flag == COUNTED:
+    if filters.environment:
+        rows = rows.filter(run_environment__version__environment__slug=filters.environment)
+    if filters.model:
+        rows = rows.filter(run_model__label=filters.model)
+    if filters.flag == COUNTED:
         rows = rows.exclude(case__in=[case for _, cases in list_quarantined(run) for case in cases])
-    regex = pattern_regex(reason) if reason else ""
+    regex = pattern_regex(filters.reason) if filters.reason else ""
     return responses_matching(
         rows,
         versions=[item.version_id for item in environments],
-        q=q,
-        flag=flag,
+        q=filters.q,
+        flag=filters.flag,
         reason=regex,
         withheld=withheld_environments(user, run),
     )

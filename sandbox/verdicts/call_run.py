@@ -8,7 +8,7 @@ from sandbox.engine.protocol import codec
 from sandbox.verdicts.bytecode import add_bytecode
 from sandbox.verdicts.jobs import CallJob
 from sandbox.verdicts.reports import CALL, Report, check_report
-from sandbox.verdicts.results import Outcome, Status
+from sandbox.verdicts.results import Conclusion, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import cut_text, status_of_definition, status_of_early_exit, status_of_end
 
@@ -51,17 +51,17 @@ class CallRun(SingleRun):
                 raise codec.CodecError("a result that is no JSON") from error
         self.report = report
 
-    def decide_outcome(self, end: RunEnd) -> Outcome:
+    def draw_conclusion(self, end: RunEnd) -> Conclusion:
         ended = status_of_end(end, self.limits)
         report, name = self.report, f"{self.job.module}:{self.job.function}"
         if report is None:
-            return self.create_outcome(*(ended or status_of_early_exit(end)), end)
+            return Conclusion(*(ended or status_of_early_exit(end)))
         if "value" in report:
-            return self.create_outcome(Status.COMPLETED, f"{name} returned.", end, value=self.value)
+            return Conclusion(Status.COMPLETED, f"{name} returned.", value=self.value)
         if "not_json" in report:
             message = cut_text(f"{name} returned a value that is not JSON: {report['not_json']}.")
-            return self.create_outcome(Status.NOT_JSON, message, end)
+            return Conclusion(Status.NOT_JSON, message)
         if "large" in report:
             message = f"{name} returned {report['large']:,} bytes of JSON; {self.job.max_result_bytes:,} are allowed."
-            return self.create_outcome(Status.OUTPUT_LIMIT, message, end)
-        return self.create_outcome(*status_of_definition(report, self.limits), end)
+            return Conclusion(Status.OUTPUT_LIMIT, message)
+        return Conclusion(*status_of_definition(report, self.limits))

@@ -11,7 +11,7 @@ from sandbox.connections.events import RunEnd
 from sandbox.engine.protocol import codec
 from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.reports import DEFINITION, Report, Verdict, check_report, read_verdict
-from sandbox.verdicts.results import Outcome, Status
+from sandbox.verdicts.results import Conclusion, Outcome, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import status_of_definition, status_of_early_exit, status_of_end
 from sandbox.verdicts.test_inputs import build_prelude, find_project_modules, format_tests
@@ -63,15 +63,12 @@ class InProcessTests(SingleRun):
         else:
             self.definition = check_report(report, DEFINITION)
 
-    def decide_outcome(self, end: RunEnd) -> Outcome:
+    def draw_conclusion(self, end: RunEnd) -> Conclusion:
         ended = status_of_end(end, self.limits)
         if ended is not None:
-            return self.create_outcome(*ended, end)
+            return Conclusion(*ended)
         if self.verdict is not None:
-            found = conclude(self.verdict, status_of_early_exit(end), self.limits)
-            return self.create_outcome(
-                found.status, found.message, end, passed=found.passed, total=found.total, failure=found.failure
-            )
+            return conclude(self.verdict, status_of_early_exit(end), self.limits)
         if self.definition is not None:
-            return self.create_outcome(*status_of_definition(self.definition, self.limits), end)
-        return self.create_outcome(*status_of_early_exit(end), end)
+            return Conclusion(*status_of_definition(self.definition, self.limits))
+        return Conclusion(*status_of_early_exit(end))

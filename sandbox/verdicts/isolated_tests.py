@@ -9,7 +9,7 @@ from sandbox.errors import InfrastructureFailed
 from sandbox.limits import FRAME_MARGIN_BYTES, Limits
 from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.reports import DEFINITION, Report, Verdict, check_report, parse_report, read_verdict
-from sandbox.verdicts.results import Outcome, Status
+from sandbox.verdicts.results import Conclusion, Outcome, Status
 from sandbox.verdicts.statuses import (
     create_outcome,
     status_of_definition,
@@ -18,7 +18,7 @@ from sandbox.verdicts.statuses import (
     status_of_tampering,
 )
 from sandbox.verdicts.test_inputs import build_prelude, find_project_modules, find_shared_classes, format_tests
-from sandbox.verdicts.test_verdicts import Conclusion, conclude
+from sandbox.verdicts.test_verdicts import conclude
 
 _SIGSYS = 31
 
@@ -44,15 +44,7 @@ class IsolatedTests:
         found = self._conclude()
         if found.status in (Status.TAMPERED, Status.TIMEOUT):
             self.engines.candidate.suspect = True
-        outcome = create_outcome(
-            found.status,
-            found.message,
-            self.ends[self.candidate],
-            self.engines.candidate,
-            passed=found.passed,
-            total=found.total,
-            failure=found.failure,
-        )
+        outcome = create_outcome(found, self.ends[self.candidate], self.engines.candidate)
         # A candidate whose tests passed was killed because it was no longer needed: its exit code means nothing.
         return replace(outcome, exit_code=None) if found.status is Status.PASSED else outcome
 

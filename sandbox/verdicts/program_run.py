@@ -5,7 +5,7 @@ from sandbox.connections.events import RunEnd
 from sandbox.engine.protocol import codec
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.reports import PROGRAM, Report, check_report
-from sandbox.verdicts.results import Outcome, Status
+from sandbox.verdicts.results import Conclusion, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import status_of_definition, status_of_end
 
@@ -34,12 +34,12 @@ class ProgramRun(SingleRun):
             raise codec.CodecError("a second report")
         self.report = check_report(report, PROGRAM)
 
-    def decide_outcome(self, end: RunEnd) -> Outcome:
+    def draw_conclusion(self, end: RunEnd) -> Conclusion:
         ended = status_of_end(end, self.limits)
         if ended is not None:
-            return self.create_outcome(*ended, end)
+            return Conclusion(*ended)
         if self.report and end.code:
-            return self.create_outcome(*status_of_definition(self.report, self.limits), end)
+            return Conclusion(*status_of_definition(self.report, self.limits))
         if end.code:
-            return self.create_outcome(Status.EXITED, f"The program ended with exit code {end.code}.", end)
-        return self.create_outcome(Status.COMPLETED, "The program ran to its end.", end)
+            return Conclusion(Status.EXITED, f"The program ended with exit code {end.code}.")
+        return Conclusion(Status.COMPLETED, "The program ran to its end.")

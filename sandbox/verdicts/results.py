@@ -36,6 +36,18 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The fields of an outcome that do not depend on the figures of the run. They mean what they mean in `Outcome`."""
+
+    status: Status
+    message: str
+    passed: int = 0
+    total: int = 0
+    failure: Failure | None = None
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of one job.
 

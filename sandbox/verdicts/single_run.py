@@ -8,12 +8,12 @@ from sandbox.engine.protocol import codec, frames
 from sandbox.errors import InfrastructureFailed
 from sandbox.limits import MAX_COMPARED_TOTAL_BYTES, MAX_REPORT_BYTES, Limits
 from sandbox.verdicts.reports import Report, parse_report
-from sandbox.verdicts.results import Failure, Outcome, Status
+from sandbox.verdicts.results import Conclusion, Outcome, Status
 from sandbox.verdicts.statuses import create_outcome, status_of_tampering
 
 
 class SingleRun(ABC):
-    """One run in the candidate's engine. Subclasses start it, read its reports, and decide the outcome."""
+    """One run in the candidate's engine. Subclasses start it, read its reports, and draw the conclusion."""
 
     def __init__(self, engines: EnginePair, limits: Limits) -> None:
         self.engine = engines.candidate
@@ -33,8 +33,8 @@ class SingleRun(ABC):
         """Keep a report; *payload* is its encoded form. Raises codec.CodecError if it must not come or is malformed."""
 
     @abstractmethod
-    def decide_outcome(self, end: RunEnd) -> Outcome:
-        """Return the outcome from the reports and the end of the run. Raises codec.CodecError like `read_report`."""
+    def draw_conclusion(self, end: RunEnd) -> Conclusion:
+        """Return the conclusion from the reports and the end of the run. Raises codec.CodecError like `read_report`."""
 
     def run(self) -> Outcome:
         """Run the job to its end. Raises InfrastructureFailed or EngineFailed if the sandbox fails."""
@@ -50,11 +50,11 @@ class SingleRun(ABC):
         try:
             if self.tampering:
                 raise codec.CodecError(self.tampering)
-            outcome = self.decide_outcome(end)
+            found = self.draw_conclusion(end)
         except codec.CodecError as error:
-            outcome = self.create_outcome(*status_of_tampering(str(error)), end)
-        self.engine.suspect |= outcome.status in (Status.TIMEOUT, Status.TAMPERED)
-        return outcome
+            found = Conclusion(*status_of_tampering(str(error)))
+        self.engine.suspect |= found.status in (Status.TIMEOUT, Status.TAMPERED)
+        return create_outcome(found, end, self.engine)
 
     def _read_message(self, message: RunMessage) -> None:
         if self.tampering:
@@ -75,19 +75,3 @@ class SingleRun(ABC):
     def flooded(self) -> bool:
         """Whether all reports together are larger than allowed."""
         return self._received_bytes > max(MAX_COMPARED_TOTAL_BYTES, self.max_report_bytes)
-
-    def create_outcome(
-        self,
-        status: Status,
-        message: str,
-        end: RunEnd,
-        *,
-        passed: int = 0,
-        total: int = 0,
-        failure: Failure | None = None,
-        value: object = None,
-    ) -> Outcome:
-        """Return an outcome with the figures of this run."""
-        return create_outcome(
-            status, message, end, self.engine, passed=passed, total=total, failure=failure, value=value
-        )

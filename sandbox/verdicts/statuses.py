@@ -10,7 +10,7 @@ from sandbox.errors import InfrastructureFailed
 from sandbox.limits import MAX_SHOWN_LENGTH, Limits
 from sandbox.packages import get_versions
 from sandbox.verdicts.reports import Report, read_error
-from sandbox.verdicts.results import Failure, Outcome, Status
+from sandbox.verdicts.results import Conclusion, Failure, Outcome, Status
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = _repr.maxlong = 200
@@ -121,25 +121,15 @@ def create_failure(test: str, expected: str = "", got: str = "", line: int | Non
     return Failure(cut_text(test), cut_text(expected), cut_text(got), line)
 
 
-def create_outcome(
-    status: Status,
-    message: str,
-    end: RunEnd,
-    engine: EngineConnection,
-    *,
-    passed: int = 0,
-    total: int = 0,
-    failure: Failure | None = None,
-    value: object = None,
-) -> Outcome:
-    """Return an Outcome with the figures of a run that ended in *engine*."""
+def create_outcome(found: Conclusion, end: RunEnd, engine: EngineConnection) -> Outcome:
+    """Return the Outcome of a run that ended in *engine*: the conclusion and the figures of the run."""
     return Outcome(
-        status=status,
-        message=message,
-        passed=passed,
-        total=total,
-        failure=failure,
-        value=value,
+        status=found.status,
+        message=found.message,
+        passed=found.passed,
+        total=found.total,
+        failure=found.failure,
+        value=found.value,
         stdout=end.stdout.decode("utf-8", "replace"),
         stderr=end.stderr.decode("utf-8", "replace"),
         output_cut=end.cut,

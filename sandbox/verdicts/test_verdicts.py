@@ -1,22 +1,9 @@
 """Status, message and counts from the verdict of the process that ran the tests."""
 
-from dataclasses import dataclass
-
 from sandbox.limits import Limits
 from sandbox.verdicts.reports import FailureReport, Verdict
-from sandbox.verdicts.results import Failure, Status
+from sandbox.verdicts.results import Conclusion, Status
 from sandbox.verdicts.statuses import create_failure, cut_text, status_of_exception, status_of_tampering
-
-
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """The fields of an outcome that do not depend on the figures of the run."""
-
-    status: Status
-    message: str
-    passed: int = 0
-    total: int = 0
-    failure: Failure | None = None
 
 
 def conclude(verdict: Verdict, ended: tuple[Status, str], limits: Limits) -> Conclusion:

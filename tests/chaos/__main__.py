@@ -65,8 +65,8 @@ def _run(cluster: Cluster, size: Size, chooser: random.Random, faults: int, full
     from django.db import connection
 
     from runs.config.resolve import find_environments
+    from runs.execution.database_threads import retry_if_disconnected
     from runs.execution.dispatch import dispatch_run
-    from runs.execution.storage import retry_if_disconnected
     from runs.models import Response, Run
     from runs.services import create_run
     from tests.chaos.checks import check_all

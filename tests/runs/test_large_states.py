@@ -24,7 +24,7 @@ from llmeval_site.accounts.tokens import create_token
 from runs.execution import storage as writing
 from runs.models import EpisodeCheckpoint, EpisodeSession, Response
 from runs.retention import old_rollouts
-from runs.rollouts.creation import create_rollout
+from runs.rollouts.creation import RolloutOptions, create_rollout
 from runs.rollouts.errors import EnvironmentFailed
 from runs.rollouts.sessions import delete_rollout
 from runs.rollouts.steps import step_rollout
@@ -203,7 +203,7 @@ def test_state_of_15_mb_is_evaluated_in_docker(bundle: Write, tmp_path: Path) ->
 @pytest.mark.usefixtures("docker_backend")
 def test_state_of_15_mb_is_stepped_by_a_trainer_in_docker(bundle: Write) -> None:
     user = User.objects.create_user("trainer")
-    session = create_rollout(user=user, version=version_of(bundle(LARGE))).session
+    session = create_rollout(RolloutOptions(user=user, version=version_of(bundle(LARGE)))).session
     assert characters_of_row(session) < 400
     for turn, item in enumerate(TAKEN):
         answer = step_rollout(session=EpisodeSession.objects.get(), message=say_item(item), turn=turn)
@@ -216,7 +216,7 @@ def test_state_of_15_mb_is_stepped_by_a_trainer_in_docker(bundle: Write) -> None
 @pytest.mark.usefixtures("docker_backend")
 def test_state_beyond_the_limit_is_refused_in_docker(bundle: Write) -> None:
     with pytest.raises(EnvironmentFailed, match=r"returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"):
-        create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE)))
+        create_rollout(RolloutOptions(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE))))
 
 
 SHAPES = """
@@ -261,7 +261,7 @@ def test_state_beyond_the_limit_is_an_error_that_names_sizes(bundle: Write) -> N
     with pytest.raises(
         EnvironmentFailed, match=r"harness\.py:reset returned 17,\d{3},\d{3} bytes of JSON; 16,711,680 are allowed"
     ):
-        create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE)))
+        create_rollout(RolloutOptions(user=User.objects.create_user("trainer"), version=version_of(bundle(TOO_LARGE))))
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -270,7 +270,9 @@ def test_state_beyond_the_limit_is_an_error_that_names_sizes(bundle: Write) -> N
 @pytest.fixture
 def session(bundle: Write, settings: Any) -> EpisodeSession:
     settings.LARGE_TRANSCRIPT_BYTES = 2000
-    return create_rollout(user=User.objects.create_user("trainer"), version=version_of(bundle(SMALL))).session
+    return create_rollout(
+        RolloutOptions(user=User.objects.create_user("trainer"), version=version_of(bundle(SMALL)))
+    ).session
 
 
 def say_item(item: int) -> dict[str, Any]:
@@ -293,7 +295,7 @@ def test_step_that_was_overtaken_leaves_the_files_of_the_stored_state(session: E
 
 
 def test_deleted_and_expired_episodes_leave_no_files(session: EpisodeSession) -> None:
-    other = create_rollout(user=session.user, version=session.case.version).session
+    other = create_rollout(RolloutOptions(user=session.user, version=session.case.version)).session
     assert len(stored_files()) == 2
     delete_rollout(session=session)
     assert len(stored_files()) == 1

@@ -25,6 +25,17 @@ Marks = Mapping[tuple[int, int | None], Sequence[MarkedSpan]]  # key: message in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How texts are prepared. source: as they were written, not rendered. positions: see `SpanWriter`."""
+
+    source: bool = False
+    positions: bool = False
+
+
+RENDERED = ReadingOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """Text prepared for reading. `source` says that it is shown as it was written; `hidden` are marks not visible."""
 
@@ -77,25 +88,19 @@ class TranscriptTurn:
 
 def read_messages(
     messages: Sequence[Mapping[str, object]],
+    options: ReadingOptions = RENDERED,
     *,
     first: int = 0,
-    source: bool = False,
     marks: Marks | None = None,
-    positions: bool = False,
 ) -> list[TranscriptTurn]:
-    """Return the messages from index *first* on, prepared for reading.
-
-    source: show texts as they were written. positions: see `SpanWriter`.
-    """
+    """Return the messages from index *first* on, prepared for reading."""
     names = {str(call.get("id")): _function_name(call) for message in messages for call in calls_of(message)}
     marks = marks or {}
-    return [
-        _turn(i, message, names, source, marks, positions) for i, message in enumerate(messages) if i >= first
-    ]  # fmt: skip
+    return [_turn(i, message, names, options, marks) for i, message in enumerate(messages) if i >= first]
 
 
 def _turn(
-    index: int, message: Mapping[str, object], names: Mapping[str, str], source: bool, marks: Marks, positions: bool
+    index: int, message: Mapping[str, object], names: Mapping[str, str], options: ReadingOptions, marks: Marks
 ) -> TranscriptTurn:
     text, role = text_of(message), str(message.get("role", ""))
     answers = str(message.get("tool_call_id") or "")
@@ -104,10 +109,8 @@ def _turn(
         number=index,
         role=role,
         text=text,
-        content=read(text, source=source, marks=marks.get((index, None), ()), positions=positions) if text else None,
-        calls=[
-            _card(i, call, source, marks.get((index, i), ()), positions) for i, call in enumerate(calls_of(message))
-        ],
+        content=read(text, options, marks=marks.get((index, None), ())) if text else None,
+        calls=[_card(i, call, options, marks.get((index, i), ())) for i, call in enumerate(calls_of(message))],
         answers=answers,
         tool=names.get(answers, "") if answers else "",
         parts=[_other_part(part) for part in parts_without_text(message)],
@@ -126,21 +129,21 @@ def _other_part(part: Mapping[str, object]) -> OtherPart:
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
-def read_text(text: str, *, source: bool = False, marks: Sequence[MarkedSpan] = (), positions: bool = False) -> Text:
+def read_text(text: str, options: ReadingOptions = RENDERED, *, marks: Sequence[MarkedSpan] = ()) -> Text:
     """Return a text rendered as Markdown with its reasoning folded; as it was written if it is too long for that."""
-    writer = SpanWriter(marks, positions)
-    html = None if source or len(text) > MAX_RENDERED else _rendered(text, writer)
+    writer = SpanWriter(marks, options.positions)
+    html = None if options.source or len(text) > MAX_RENDERED else _rendered(text, writer)
     if html is None:
-        return _as_written(text, marks, positions)
+        return _as_written(text, options, marks)
     return _finished(f'<div class="rendered">{html}</div>', text, writer, source=False)
 
 
-def read_result(text: str, *, source: bool = False, marks: Sequence[MarkedSpan] = (), positions: bool = False) -> Text:
+def read_result(text: str, options: ReadingOptions = RENDERED, *, marks: Sequence[MarkedSpan] = ()) -> Text:
     """Return the result of a tool: JSON laid out, other texts as they were written."""
-    pieces = None if source else lay_out_json(text)
+    pieces = None if options.source else lay_out_json(text)
     if pieces is None:
-        return _as_written(text, marks, positions)
-    writer = SpanWriter(marks, positions)
+        return _as_written(text, options, marks)
+    writer = SpanWriter(marks, options.positions)
     html = "".join(_piece(writer, piece, 0) for piece in pieces)
     return _finished(f'<pre class="hl json">{html}</pre>', text, writer, source=False)
 
@@ -151,8 +154,8 @@ def code_html(text: str, language: str) -> SafeString:
     return mark_safe(html)  # noqa: S308 - escaped by the writer
 
 
-def _as_written(text: str, marks: Sequence[MarkedSpan], positions: bool) -> Text:
-    writer, shown = SpanWriter(marks, positions), text[:MAX_SHOWN]
+def _as_written(text: str, options: ReadingOptions, marks: Sequence[MarkedSpan]) -> Text:
+    writer, shown = SpanWriter(marks, options.positions), text[:MAX_SHOWN]
     html = writer.lines(shown, line_starts(shown), classes_of_blocks(shown))
     return _finished(f'<pre class="source hl" dir="auto">{html}</pre>', text, writer, source=True)
 
@@ -204,17 +207,15 @@ def _thought(text: str, writer: SpanWriter, offset: int) -> str | None:
 # ---- calls -----------------------------------------------------------------------------------------------------------
 
 
-def _card(
-    index: int, call: Mapping[str, object], source: bool, marks: Sequence[MarkedSpan], positions: bool
-) -> CallCard:
+def _card(index: int, call: Mapping[str, object], options: ReadingOptions, marks: Sequence[MarkedSpan]) -> CallCard:
     text, name = call_text(call), _function_name(call)
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
-    writer = SpanWriter(marks, positions)
+    writer = SpanWriter(marks, options.positions)
     name_html = writer.text(name, 0)
     offset = len(name) + 1
     pieces = None
-    if not source:
+    if not options.source:
         written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         pieces = lay_out_json(written)
     if pieces is None:
@@ -223,7 +224,7 @@ def _card(
             id=str(call.get("id") or ""),
             name=name,
             name_html=mark_safe(escaped(name)),  # noqa: S308 - the text below has the name with its position
-            arguments=_as_written(text, marks, positions),
+            arguments=_as_written(text, options, marks),
             text=text,
         )
     known = offset if isinstance(arguments, str) else None  # others are quoted in another form than they are laid out

@@ -21,7 +21,7 @@ from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
 from runs.models import Response, RunEnvironment, RunModel
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import defective_cases
-from runs.selectors import responses_matching
+from runs.selectors import ResponseFilters, responses_matching
 
 Completion = Literal["gold", "attempt", "model"]
 """Where a right answer to a failed case comes from: its gold answer, another attempt of the model, another model."""
@@ -30,19 +30,13 @@ COMPLETIONS: tuple[Completion, ...] = ("gold", "attempt", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureFilters:
-    """What to export of the failing cases of a run; fields that are not given do not restrict it.
+class FailureFilters(ResponseFilters):
+    """What to export of the failing cases of a run.
 
-    model: a label. environment: a slug. q, flag, reason: as in the list of responses. by, value, solved: a part of the
-    cases of the environment, as in `select_cases`. cases: ids of the only cases. completion: the only source of right
-    answers, of COMPLETIONS; by default all, in their order.
+    by, value, solved: a part of the cases of the environment, as in `select_cases`. cases: ids of the only cases.
+    completion: the only source of right answers, of COMPLETIONS; by default all, in their order.
     """
 
-    model: str = ""
-    environment: str = ""
-    q: str = ""
-    flag: str = ""
-    reason: str = ""
     by: str = ""
     value: str = ""
     solved: str = ""

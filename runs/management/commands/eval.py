@@ -230,7 +230,7 @@ class Command(base.Command):
                 notice.update(run)
                 started = time.monotonic()
                 if started >= count_at:
-                    progress.show_stored(*stored_counts(run))
+                    progress.show_stored(stored_counts(run))
                     ended = time.monotonic()
                     count_at = ended + (ended - started) / _COUNT_SHARE
         except KeyboardInterrupt:

@@ -15,9 +15,8 @@ from runs.web.api.episodes import (
     FAILURES,
     PAYS,
     EpisodeEndpoint,
-    get_trainable_version,
     observation_body,
-    requesting_user,
+    read_options,
     rollout_errors,
     score_body,
 )
@@ -81,21 +80,13 @@ class EpisodeCases(EpisodeEndpoint):
     @extend_schema(operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = CasesSerializer.read(request)
-        version = get_trainable_version(request, data["environment"])
+        options = read_options(request, data)
         with rollout_errors():
             page = list_openings(
-                user=requesting_user(request),
-                version=version,
-                split=data["split"],
-                offset=data["offset"],
-                limit=data["limit"],
-                seed=data["seed"],
-                roles=data.get("roles"),
-                team=data["team"],
-                opened=data["opened"],
+                options, split=data["split"], offset=data["offset"], limit=data["limit"], opened=data["opened"]
             )
         cases = [_case_body(item) for item in page.cases]
-        return Response({"environment": str(version), "total": page.total, "cases": cases})
+        return Response({"environment": str(options.version), "total": page.total, "cases": cases})
 
 
 class EpisodeBatch(EpisodeEndpoint):
@@ -108,21 +99,16 @@ class EpisodeBatch(EpisodeEndpoint):
     )
     def post(self, request: Request) -> Response:
         data = BatchSerializer.read(request)
-        version = get_trainable_version(request, data["environment"])
+        options = read_options(request, data)
         with rollout_errors():
             groups = create_batch(
-                user=requesting_user(request),
-                version=version,
+                options,
                 cases=data.get("cases"),
                 n=data.get("n"),
                 split=data["split"],
                 group_size=data["group_size"],
-                seed=data["seed"],
-                model=data["model"],
-                roles=data.get("roles"),
-                team=data["team"],
             )
-        body = {"environment": str(version), "groups": [_group_body(group) for group in groups]}
+        body = {"environment": str(options.version), "groups": [_group_body(group) for group in groups]}
         return Response(body, status=201)
 
 
@@ -132,20 +118,12 @@ class ConversationScores(EpisodeEndpoint):
     @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = ScoreSerializer.read(request)
-        version = get_trainable_version(request, data["environment"])
-        user = requesting_user(request)
+        options = read_options(request, data)
         with rollout_errors():
-            scores = score_conversations(
-                user=user,
-                version=version,
-                items=[Conversation(**item) for item in data["items"]],
-                seed=data["seed"],
-                roles=data.get("roles"),
-                team=data["team"],
-            )
-        readable = may_see_content(user, version.environment)
+            scores = score_conversations(options, [Conversation(**item) for item in data["items"]])
+        readable = may_see_content(options.user, options.version.environment)
         items = [_score_body(score, readable=readable) for score in scores]
-        return Response({"environment": str(version), "items": items})
+        return Response({"environment": str(options.version), "items": items})
 
 
 def _case_body(item: CaseOpening) -> dict[str, object]:

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import TranscriptJSONParser
-from hub.common.rest.serializers import StrictSerializer
+from hub.common.rest.serializers import Body, StrictSerializer
 from hub.common.wording import end_sentence
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
@@ -27,7 +27,7 @@ from hub.protocols.messages import JSON, Message, Tool
 from hub.selectors import VersionNotFound, get_version, list_visible_environments, may_see_content
 from runs.models import EpisodeSession
 from runs.providers.openai_api.replies import parse_usage
-from runs.rollouts.creation import create_rollout
+from runs.rollouts.creation import RolloutOptions, create_rollout
 from runs.rollouts.errors import (
     EpisodeEnded,
     EpisodeExpired,
@@ -161,19 +161,14 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     @extend_schema(request=NewEpisodeSerializer, responses={201: dict, **FAILURES})
     def post(self, request: Request) -> Response:
         data = NewEpisodeSerializer.read(request)
-        version = get_trainable_version(request, data["environment"])
+        options = read_options(request, data)
         with rollout_errors():
             rollout = create_rollout(
-                user=requesting_user(request),
-                version=version,
+                options,
                 case_id=data.get("case"),
-                seed=data["seed"],
                 attempt=data["attempt"],
-                model=data["model"],
-                roles=data.get("roles"),
                 recordings=data.get("recordings"),
                 fixed_seed=data.get("attempt_seed"),
-                team=data["team"],
             )
         body: dict[str, object] = {
             "id": str(rollout.session.pk),
@@ -328,12 +323,24 @@ def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
         raise ValidationError({"environment": end_sentence(str(error))}) from None
 
 
-def get_trainable_version(request: Request, name: str) -> EnvironmentVersion:
+def _get_trainable_version(request: Request, name: str) -> EnvironmentVersion:
     """Return the version *name* of an environment that may be used for training. Raises PermissionDenied if not."""
     version = get_visible_version(request, name)
     if version.environment.held_out:
         raise PermissionDenied(f"{version.environment.slug} is held out: it must not be used for training.")
     return version
+
+
+def read_options(request: Request, data: Body) -> RolloutOptions:
+    """Return the options that the body *data* gives all episodes of *request*. Raises PermissionDenied."""
+    return RolloutOptions(
+        user=requesting_user(request),
+        version=_get_trainable_version(request, data["environment"]),
+        seed=data["seed"],
+        model=data.get("model", ""),
+        roles=data.get("roles", {}),
+        team=data["team"],
+    )
 
 
 def get_own_session(request: Request, pk: UUID) -> EpisodeSession:

@@ -93,13 +93,14 @@ class ResponseList(ListAPIView[Response]):
         if getattr(self, "swagger_fake_view", False):
             return Response.objects.none()
         run = queries.get_visible_run(self.request.user, self.kwargs["pk"])
-        chosen = ResponsesFilter(self.request.query_params).values()
-        if chosen["model"]:
-            find_run_model(run, chosen["model"])  # an unknown one is an error
-        if chosen["environment"]:
-            find_run_environments(run, chosen["environment"])
+        form = ResponsesFilter(self.request.query_params)
+        filters = form.filters()
+        if filters.model:
+            find_run_model(run, filters.model)  # an unknown one is an error
+        if filters.environment:
+            find_run_environments(run, filters.environment)
         self._environments = queries.list_environments(run)
-        rows = queries.filter_responses(self.request.user, run, self._environments, **chosen)
+        rows = queries.filter_responses(self.request.user, run, self._environments, filters, form.values()["status"])
         return rows.defer(None).prefetch_related("scores")
 
     @extend_schema(

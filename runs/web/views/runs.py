@@ -88,7 +88,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     environments = queries.list_environments(found)
     rows = Response.objects.none()
     if form.is_valid():
-        rows = queries.filter_responses(request.user, found, environments, **form.values())
+        rows = queries.filter_responses(request.user, found, environments, form.filters(), form.values()["status"])
     page = keyset_page(rows, request, by="id", size=RESPONSES_PER_PAGE, order=order)
     queries.set_environments(page.rows, environments)
     queries.hide_withheld_reasons(request.user, page.rows)

@@ -25,6 +25,27 @@ class Unit(NamedTuple):
     defines: bool = False
 
 
+class _TestProgram(NamedTuple):
+    """What the syntax of the tests shows, if they are one text.
+
+    functions    line of each test function, and whether it contains asserts
+    classes      names of the classes whose methods may be tests
+    methods      names of the methods with asserts, by class
+    must_assert  it contains asserts
+    is_check     it defines `check(candidate)` and does not call it
+    """
+
+    functions: dict[str, tuple[int, bool]]
+    classes: list[str]
+    methods: dict[str, set[str]]
+    must_assert: bool
+    is_check: bool
+
+    @property
+    def defines_tests(self) -> bool:
+        return bool(self.functions or self.classes)
+
+
 def text_of(tests: str | list[str]) -> str:
     """Return tests as one text; a list has one assert per line."""
     return tests if isinstance(tests, str) else "\n".join(tests)
@@ -42,34 +63,49 @@ def units(
     tree  the parsed tests, if they are one text and it exists already; it is changed
     """
     if not isinstance(tests, str):
-        for number, line in enumerate(tests, start=1):
-            tree = ast.parse(line, "<tests>")
-            must = _has_assert(tree)
-            yield Unit(
-                line, number, partial(exec, recorder.compile(line, "<tests>", tree), namespace), must_assert=must
-            )
+        yield from _units_of_lines(tests, namespace, recorder)
         return
     tree = tree or ast.parse(tests, "<tests>")
+    program = _read_program(tree, namespace)
+    must = program.must_assert
+    tree.body = [s for s in tree.body if not _runs_all_tests(s)]
+    defines = program.is_check or program.defines_tests
+    run = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # this changes the tree
+    yield Unit("", None, run, must_assert=must and not defines, defines=defines)
+    if program.is_check:
+        yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
+    else:
+        yield from _defined_units(program, namespace, recorder)
+
+
+def _units_of_lines(tests: list[str], namespace: dict[str, object], recorder: Recorder) -> Iterator[Unit]:
+    for number, line in enumerate(tests, start=1):
+        tree = ast.parse(line, "<tests>")
+        must = _has_assert(tree)
+        yield Unit(line, number, partial(exec, recorder.compile(line, "<tests>", tree), namespace), must_assert=must)
+
+
+def _read_program(tree: ast.Module, namespace: Mapping[str, object]) -> _TestProgram:
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     check = functions.get("check")
-    is_check = check is not None and bool(check.args.args) and not _calls_check(tree)
-    found = {
-        s.name: (s.lineno, _has_assert(s))
-        for s in tree.body
-        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef) and s.name.startswith("test")
-    }
     definitions = [s for s in tree.body if isinstance(s, ast.ClassDef)]
-    methods = {s.name: _asserting_methods(s) for s in definitions}
-    classes = _test_classes(tree, definitions, namespace)
-    must = _has_assert(tree)
-    tree.body = [s for s in tree.body if not _runs_all_tests(s)]
-    defines = is_check or bool(found or classes)
-    program = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # this changes the tree
-    yield Unit("", None, program, must_assert=must and not defines, defines=defines)
-    if is_check:
-        yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
-        return
-    found_classes = [kind for name in classes if isinstance(kind := namespace.get(name), type)]
+    return _TestProgram(
+        functions={
+            s.name: (s.lineno, _has_assert(s))
+            for s in tree.body
+            if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef) and s.name.startswith("test")
+        },
+        classes=_test_classes(tree, definitions, namespace),
+        methods={s.name: _asserting_methods(s) for s in definitions},
+        must_assert=_has_assert(tree),
+        is_check=check is not None and bool(check.args.args) and not _calls_check(tree),
+    )
+
+
+def _defined_units(program: _TestProgram, namespace: dict[str, object], recorder: Recorder) -> Iterator[Unit]:
+    """Yield the test functions and methods that *program* has defined in *namespace*."""
+    found, methods = program.functions, program.methods
+    found_classes = [kind for name in program.classes if isinstance(kind := namespace.get(name), type)]
     cases = [kind for kind in found_classes if unittest_cases.is_test_case(kind)]
     kinds = [kind for kind in found_classes if kind not in cases]
     try:
@@ -81,7 +117,7 @@ def units(
         return
     names = {kind: unittest_cases.test_names(kind) for kind in cases}
     has_test = bool(tests_found) or any(names.values())
-    if defines and must and not has_test and recorder.executed == 0:
+    if program.defines_tests and program.must_assert and not has_test and recorder.executed == 0:
         yield Unit("", None, partial(_raise, RuntimeError("There is no test.")))
     for test, run in tests_found:
         if test.kind is None:

@@ -16,7 +16,7 @@ from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.literal.expressions import NeedsTestJudge
 from sandbox.verdicts.literal.plans import LiteralTest
 from sandbox.verdicts.reports import DEFINITION, Report, check_answer, check_report, read_error, read_number
-from sandbox.verdicts.results import Failure, Outcome, Status
+from sandbox.verdicts.results import Conclusion, Failure, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import (
     create_failure,
@@ -68,14 +68,14 @@ class LiteralRun(SingleRun):
             report = {"value": codec.decode(report["value"])} if small else {"payload": payload}
         self.answers.append({"error": report["crashed"]} if "crashed" in report else report)
 
-    def decide_outcome(self, end: RunEnd) -> Outcome:
+    def draw_conclusion(self, end: RunEnd) -> Conclusion:
         ended = status_of_end(end, self.limits)
         if self.definition is None:
-            return self.create_outcome(*(ended or status_of_early_exit(end)), end)
+            return Conclusion(*(ended or status_of_early_exit(end)))
         if "defined" not in self.definition:
             if self.definition.get("missing") in BUILT_INS and any(c.target not in BUILT_INS for c in self.calls):
                 raise NeedsTestJudge  # the tests mean Python's function
-            return self.create_outcome(*status_of_definition(self.definition, self.limits), end)
+            return Conclusion(*status_of_definition(self.definition, self.limits))
         passed, first_answer = 0, 0
         failed: _FailedTest | None = None
         for test in self.tests:
@@ -93,9 +93,9 @@ class LiteralRun(SingleRun):
             failed = failed or result
         total = len(self.tests)
         if failed is None:
-            return self.create_outcome(Status.PASSED, f"All {total} tests passed.", end, passed=passed, total=total)
+            return Conclusion(Status.PASSED, f"All {total} tests passed.", passed, total)
         status, message, failure = failed
-        return self.create_outcome(status, message, end, passed=passed, total=total, failure=failure)
+        return Conclusion(status, message, passed, total, failure)
 
     def _judge(self, test: LiteralTest, answers: list[Report]) -> _FailedTest | None:
         """Return None if the test passes, otherwise the status, the message and the failure. Raises NeedsTestJudge."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hub.web.reading.spans import MarkedSpan
-from hub.web.reading.transcripts import read_text
+from hub.web.reading.transcripts import ReadingOptions, read_text
 from review.evidence.findings import call_rows, rule_rows
 from runs.models import Response, Score
 from runs.results.error_lines import ErrorLine
@@ -149,7 +149,8 @@ def test_tool_calls_are_aligned_and_differences_flagged() -> None:
 
 def test_note_below_error_line_adds_no_text() -> None:
     start = CODE.index("    y")
-    html = read_text(CODE, source=True, marks=[MarkedSpan(start, start + 13, "error-line", 'f(1) == "<1>"')]).html
+    mark = MarkedSpan(start, start + 13, "error-line", 'f(1) == "<1>"')
+    html = read_text(CODE, ReadingOptions(source=True), marks=[mark]).html
     assert unescape(re.sub(r"<[^>]*>", "", html)) == CODE
     assert html.count('data-note="f(1) == &quot;&lt;1&gt;&quot;"') == 1
     assert '</span><span class="below-line"' in html  # after the line, so that its end of line makes no gap

@@ -484,7 +484,7 @@ def test_cost_of_replies_without_token_counts_is_unknown(folder: Path) -> None:
     assert any(
         "1 response of small on capitals@1.0.0 came without token counts" in line for line in document["warnings"]
     )
-    assert get_progress(run)["cost_usd"] is None and stored_counts(run)[2]
+    assert get_progress(run)["cost_usd"] is None and stored_counts(run).cost_unknown
 
 
 @pytest.mark.parametrize("usage", [{}, None, {"prompt_tokens": 10}, {"prompt_tokens": -1, "completion_tokens": 5}])
@@ -532,7 +532,7 @@ def test_call_that_stops_a_model_is_paid_by_its_response(folder: Path) -> None:
     assert judged == 2 and len(listener.stopped) == 1
     rows = Response.objects.filter(run_environment__run=run)
     assert sum(row.role_cost_usd or 0.0 for row in rows) == pytest.approx(2 * 0.00006)
-    assert stored_counts(run)[1] == pytest.approx(run.cost_usd)
+    assert stored_counts(run).cost_usd == pytest.approx(run.cost_usd)
 
 
 def test_cost_of_replaced_responses_is_stored_while_the_run_executes(

@@ -21,7 +21,7 @@ from hub.common.leases import is_held
 from hub.models import archive_storage
 from runs import tasks
 from runs.config.resolve import find_environments
-from runs.execution import runner, storage
+from runs.execution import database_threads, runner
 from runs.execution.faults import InfrastructureFault, find_fault, retry_delay, return_after_fault
 from runs.execution.runner import RunSession
 from runs.models import Response, Run
@@ -253,8 +253,8 @@ def test_run_returns_to_the_queue_when_the_database_is_away_for_long(
 ) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no connections that a server could end")
-    monkeypatch.setattr(storage, "_RECONNECT_FOR_S", 1.0)
-    monkeypatch.setattr(storage, "_RECONNECT_EVERY_S", 0.1)
+    monkeypatch.setattr(database_threads, "_RECONNECT_FOR_S", 1.0)
+    monkeypatch.setattr(database_threads, "_RECONNECT_EVERY_S", 0.1)
     back = threading.Timer(6.0, set_database_accessible, [True])
 
     def script(request: dict[str, object], number: int) -> Answer:

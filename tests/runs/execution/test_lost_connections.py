@@ -10,11 +10,12 @@ from django.db import OperationalError, connection, transaction
 
 from hub.common import leases
 from hub.common.leases import new_owner
-from runs.execution import runner, storage
+from runs.execution import database_threads, runner, storage
+from runs.execution.database_threads import retry_if_disconnected
 from runs.execution.runner import execute_run
 from runs.execution.session import run_budget
 from runs.execution.session.context import ExecutionOptions
-from runs.execution.storage import Reader, retry_if_disconnected
+from runs.execution.storage import Reader
 from runs.leases import LeaseLost, take_lease
 from runs.models import ModelCall, Response, Run, Shard
 from runs.services import config_of
@@ -105,7 +106,7 @@ def test_run_ends_although_the_connection_was_lost_when_its_status_was_stored(
 
 
 async def test_query_is_repeated_after_the_connection_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "_RECONNECT_EVERY_S", 0.0)
+    monkeypatch.setattr(database_threads, "_RECONNECT_EVERY_S", 0.0)
     calls = []
 
     def query() -> int:
@@ -199,7 +200,7 @@ def in_own_connection(store: Any, batch: list[ModelCall], replaces: bool) -> Non
 
 
 def test_statement_is_repeated_after_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "_RECONNECT_EVERY_S", 0.0)
+    monkeypatch.setattr(database_threads, "_RECONNECT_EVERY_S", 0.0)
     causes = [psycopg.errors.DeadlockDetected("deadlock detected")]
 
     def store() -> str:

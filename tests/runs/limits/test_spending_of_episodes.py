@@ -17,7 +17,7 @@ from hub.services import import_bundle
 from hub.teams.quotas import QuotaExceeded
 from runs.limits.team_quotas import get_spend_use, grant_team_part
 from runs.models import EpisodeSession, ModelEndpoint, TeamSpend
-from runs.rollouts.creation import create_rollout
+from runs.rollouts.creation import RolloutOptions, create_rollout
 from runs.rollouts.steps import step_rollout
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_run
@@ -160,7 +160,9 @@ def test_steps_at_once_exceed_the_quota_by_no_more_than_the_calls_in_flight(
     ann: User, team: Team, server: Endpoint, talk: Environment
 ) -> None:
     Team.objects.update(spend_usd_per_month=12.0)
-    sessions = [create_rollout(user=ann, version=talk.versions.get(), roles=ROLES).session for _ in range(8)]
+    sessions = [
+        create_rollout(RolloutOptions(user=ann, version=talk.versions.get(), roles=ROLES)).session for _ in range(8)
+    ]
     assert spent(team) == 8 * USD
 
     def step(session: EpisodeSession) -> str:

@@ -146,10 +146,10 @@ def test_batch_above_the_limit_of_open_episodes_can_be_sent_again_later(api: API
 def test_batch_that_fails_in_the_middle_leaves_no_episode(api: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     create = batches.create_rollout
 
-    def fail_third(**which: Any) -> Any:
+    def fail_third(*given: Any, **which: Any) -> Any:
         if EpisodeSession.objects.count() == 2:
             raise RolloutFailed("The sandbox does not answer.")
-        return create(**which)
+        return create(*given, **which)
 
     monkeypatch.setattr(batches, "create_rollout", fail_third)
     assert post(api, "episodes/batch", cases=["peru"], group_size=4).status_code == 503

@@ -18,7 +18,7 @@ from hub.protocols.calls import Usage
 from hub.services import import_bundle
 from runs.exports import ExportError, RolloutSelection, export_episodes, export_run_rollouts
 from runs.models import EpisodeSession, Response
-from runs.rollouts.creation import create_rollout
+from runs.rollouts.creation import RolloutOptions, create_rollout
 from runs.rollouts.sessions import get_session
 from runs.rollouts.steps import step_rollout
 from tests.commands import run_command
@@ -42,7 +42,8 @@ def version(folder: Path) -> EnvironmentVersion:
 def play(user: User, version: EnvironmentVersion, case: str, answer: str, **which: Any) -> EpisodeSession:
     """Create an episode that is done; `usage` is the token count of its only step."""
     usage = which.pop("usage", None)
-    session = create_rollout(user=user, version=version, case_id=case, **which).session
+    options = RolloutOptions(user=user, version=version, model=which.pop("model", ""))
+    session = create_rollout(options, case_id=case, **which).session
     step_rollout(session=session, message={"role": "assistant", "content": answer}, usage=usage)
     found = get_session(user=user, pk=session.pk)
     assert found is not None
@@ -84,7 +85,7 @@ def test_open_unscored_and_quarantined_episodes_are_left_out_with_reason(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Rome")
-    create_rollout(user=user, version=version, case_id="peru")
+    create_rollout(RolloutOptions(user=user, version=version), case_id="peru")
     unscored = play(user, version, "japan", "Tokyo")
     EpisodeSession.objects.filter(pk=unscored.pk).update(score={"status": "unscored", "value": None, "rules": []})
     play(user, version, "cuba", "Havana")
@@ -252,10 +253,10 @@ def test_rest_export_of_visible_run(user: User) -> None:
 
 def test_episode_list_shows_own_episodes_and_filters_by_done(user: User, version: EnvironmentVersion) -> None:
     play(user, version, "france", "Paris")
-    going_on = create_rollout(user=user, version=version, case_id="peru").session
-    expired = create_rollout(user=user, version=version, case_id="cuba").session
+    going_on = create_rollout(RolloutOptions(user=user, version=version), case_id="peru").session
+    expired = create_rollout(RolloutOptions(user=user, version=version), case_id="cuba").session
     EpisodeSession.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    create_rollout(user=User.objects.create_user("other"), version=version)
+    create_rollout(RolloutOptions(user=User.objects.create_user("other"), version=version))
     client = APIClient()
     client.force_authenticate(user)
     everything = client.get("/api/v1/episodes/").json()["results"]
@@ -277,7 +278,7 @@ def test_command_reports_written_and_left_out_rollouts(
     assert exit_.value.code == 2 and not out.exists()
     assert capsys.readouterr().err.strip() == "There is no rollout to export, so nothing was written."
     play(user, version, "france", "Paris")
-    create_rollout(user=user, version=version)
+    create_rollout(RolloutOptions(user=user, version=version))
     call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")
     output = capsys.readouterr()
     assert output.out.strip() == f"Wrote 1 rollout to {out}."

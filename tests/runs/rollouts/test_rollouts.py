@@ -17,7 +17,7 @@ from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.tasks import prune
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.rollouts.creation import create_rollout
+from runs.rollouts.creation import RolloutOptions, create_rollout
 from runs.rollouts.errors import RolloutConflict, RolloutError, RolloutFailed, TooManyEpisodes
 from runs.rollouts.messages import validate_message
 from runs.rollouts.roles import session_recordings
@@ -43,7 +43,7 @@ def version(folder: Path) -> EnvironmentVersion:
 
 
 def test_episode_is_created_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
-    begun = create_rollout(user=user, version=version, case_id="france")
+    begun = create_rollout(RolloutOptions(user=user, version=version), case_id="france")
     assert begun.observation.messages == [{"role": "user", "content": "Capital of France?"}]
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     step = step_rollout(session=session, message=PARIS)
@@ -56,13 +56,19 @@ def test_episode_is_created_stepped_and_scored(user: User, version: EnvironmentV
 
 
 def test_same_seed_draws_same_case(user: User, version: EnvironmentVersion) -> None:
-    drawn = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
-    again = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
+    drawn = [
+        create_rollout(RolloutOptions(user=user, version=version, seed=seed)).session.case.external_id
+        for seed in range(12)
+    ]
+    again = [
+        create_rollout(RolloutOptions(user=user, version=version, seed=seed)).session.case.external_id
+        for seed in range(12)
+    ]
     assert drawn == again and len(set(drawn)) > 2
 
 
 def test_second_step_from_same_state_raises_conflict(user: User, version: EnvironmentVersion) -> None:
-    begun = create_rollout(user=user, version=version, case_id="france")
+    begun = create_rollout(RolloutOptions(user=user, version=version), case_id="france")
     first = EpisodeSession.objects.get(pk=begun.session.pk)
     second = EpisodeSession.objects.get(pk=begun.session.pk)
     step_rollout(session=first, message=PARIS)
@@ -74,7 +80,7 @@ def test_second_step_from_same_state_raises_conflict(user: User, version: Enviro
 def test_step_makes_three_read_and_two_write_queries(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
-    begun = create_rollout(user=user, version=version, case_id="france")
+    begun = create_rollout(RolloutOptions(user=user, version=version), case_id="france")
     # The teams and the permissions of the user, the read, the claim of the step, and the answer.
     with django_assert_num_queries(5):
         session = get_session(user=user, pk=begun.session.pk)
@@ -91,33 +97,33 @@ def test_held_out_environment_is_rejected(user: User, version: EnvironmentVersio
     Environment.objects.update(held_out=True)
     version.environment.refresh_from_db()
     with pytest.raises(RolloutError, match="held out"):
-        create_rollout(user=user, version=version)
+        create_rollout(RolloutOptions(user=user, version=version))
 
 
 def test_number_of_open_episodes_per_user_is_limited(
     user: User, version: EnvironmentVersion, settings: pytest.FixtureRequest
 ) -> None:
     settings.EPISODES_PER_USER = 2  # type: ignore[attr-defined]
-    one = create_rollout(user=user, version=version)
-    create_rollout(user=user, version=version)
+    one = create_rollout(RolloutOptions(user=user, version=version))
+    create_rollout(RolloutOptions(user=user, version=version))
     with pytest.raises(TooManyEpisodes, match="2 open episodes"):
-        create_rollout(user=user, version=version)
-    create_rollout(user=User.objects.create_user("other"), version=version)
+        create_rollout(RolloutOptions(user=user, version=version))
+    create_rollout(RolloutOptions(user=User.objects.create_user("other"), version=version))
     delete_rollout(session=one.session)
-    create_rollout(user=user, version=version)
+    create_rollout(RolloutOptions(user=user, version=version))
 
 
 def test_concurrent_requests_do_not_open_more_episodes_than_allowed(
     user: User, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODES_PER_USER = 3
-    create_rollout(user=user, version=version)
+    create_rollout(RolloutOptions(user=user, version=version))
     together = Barrier(8)
 
     def begin(_: int) -> bool:
         try:
             together.wait(60)
-            create_rollout(user=user, version=version)
+            create_rollout(RolloutOptions(user=user, version=version))
             return True
         except TooManyEpisodes:
             return False
@@ -133,7 +139,7 @@ def test_expired_episode_rejects_steps_and_is_deleted_after_keep_days(
     user: User, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODE_KEEP_DAYS = 2
-    session = create_rollout(user=user, version=version).session
+    session = create_rollout(RolloutOptions(user=user, version=version)).session
     session.expires_at = timezone.now() - timedelta(hours=47)
     session.save()
     with pytest.raises(RolloutError, match="expired"):
@@ -190,7 +196,7 @@ def grader_line(seat: int, score: float) -> dict[str, Any]:
 
 def test_recorded_replies_of_role_models_are_replayed(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
-    begun = create_rollout(user=user, version=talk, recordings=lines)
+    begun = create_rollout(RolloutOptions(user=user, version=talk), recordings=lines)
     assert [message["content"] for message in begun.observation.messages] == ["Guess."]
     step = step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     assert step.messages == [{"role": "user", "content": "Yes!"}]
@@ -207,10 +213,12 @@ def test_replayed_episode_calls_no_registered_model(user: User, talk: Environmen
     with endpoint(script) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
         roles = {"customer": ["small"], "grader": ["small"]}
-        begun = create_rollout(user=user, version=talk, roles=roles)
+        begun = create_rollout(RolloutOptions(user=user, version=talk, roles=roles))
         asked = {"role": "assistant", "content": "Is it tea?"}
         assert step_rollout(session=begun.session, message=asked).reward == 1.0
-        again = create_rollout(user=user, version=talk, roles=roles, recordings=session_recordings(begun.session))
+        again = create_rollout(
+            RolloutOptions(user=user, version=talk, roles=roles), recordings=session_recordings(begun.session)
+        )
         assert step_rollout(session=again.session, message=asked).reward == 1.0
         assert len(server.requests) == 3
     assert again.session.state["messages"] == begun.session.state["messages"]
@@ -220,7 +228,7 @@ def test_failed_role_model_leaves_episode_unchanged(user: User, talk: Environmen
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
-        begun = create_rollout(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
+        begun = create_rollout(RolloutOptions(user=user, version=talk, roles={"grader": ["small"]}), recordings=lines)
         with pytest.raises(RolloutFailed, match=r"^Case 'one': "):
             step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
@@ -228,7 +236,7 @@ def test_failed_role_model_leaves_episode_unchanged(user: User, talk: Environmen
 
 
 def test_call_without_recording_raises_error_and_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
-    begun = create_rollout(user=user, version=talk, recordings=[user_line(0, "Guess.")])
+    begun = create_rollout(RolloutOptions(user=user, version=talk), recordings=[user_line(0, "Guess.")])
     with pytest.raises(RolloutError, match=r"do not contain the user's turn 1, .* roles\.customer"):
         step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
@@ -237,7 +245,7 @@ def test_call_without_recording_raises_error_and_leaves_episode_unchanged(user: 
 
 def test_missing_roles_without_recordings_are_rejected(user: User, talk: EnvironmentVersion) -> None:
     with pytest.raises(RolloutError, match=r"roles\.customer, roles\.grader"):
-        create_rollout(user=user, version=talk)
+        create_rollout(RolloutOptions(user=user, version=talk))
 
 
 @pytest.mark.parametrize(
@@ -256,7 +264,7 @@ def test_invalid_recordings_are_rejected_with_line_number(
     user: User, talk: EnvironmentVersion, lines: list[Any], expected: str
 ) -> None:
     with pytest.raises(RolloutError, match=expected):
-        create_rollout(user=user, version=talk, recordings=lines)
+        create_rollout(RolloutOptions(user=user, version=talk), recordings=lines)
     assert not EpisodeSession.objects.exists()
 
 
@@ -265,7 +273,7 @@ def test_invalid_recordings_are_rejected_with_line_number(
 
 def test_unknown_case_is_rejected_by_name(user: User, version: EnvironmentVersion) -> None:
     with pytest.raises(RolloutError, match="no case 'atlantis'"):
-        create_rollout(user=user, version=version, case_id="atlantis")
+        create_rollout(RolloutOptions(user=user, version=version), case_id="atlantis")
 
 
 @pytest.mark.parametrize(

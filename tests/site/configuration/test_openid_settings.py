@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -11,25 +12,27 @@ from django.core.exceptions import ImproperlyConfigured
 
 from llmeval_site.configuration.openid import OpenIDSettings, parse_openid_settings
 
-COMPLETE: dict[str, object] = {
+COMPLETE: dict[str, Any] = {
     "issuer": "https://id.example.org",
     "client_id": "llm-eval",
     "client_secret": "secret",
-    "client_secret_file": "",
     "label": "Example ID",
-    "scopes": ["email"],
+    "scopes": ("email",),
     "algorithm": "RS256",
     "endpoints": {"token_endpoint": ""},
     "groups_claim": "groups",
-    "groups": ["eval = all=Reviewer"],
-    "mail_domains": ["@Example.org"],
+    "mail_domains": ("@Example.org",),
     "creates_users": False,
     "session_hours": 12,
 }
 
 
-def parse(**changes: object) -> OpenIDSettings | None:
-    return parse_openid_settings(**(COMPLETE | changes))  # type: ignore[arg-type]
+def parse(*, client_secret_file: str = "", groups: list[str] | None = None, **changes: object) -> OpenIDSettings | None:
+    return parse_openid_settings(
+        OpenIDSettings(**(COMPLETE | changes)),
+        client_secret_file=client_secret_file,
+        groups=["eval = all=Reviewer"] if groups is None else groups,
+    )
 
 
 def test_complete_settings() -> None:
@@ -66,7 +69,7 @@ def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
         ({"groups": ["Reviewer"]}, "'Reviewer' must be GROUP=LOCAL GROUP"),
     ],
 )
-def test_error_names_the_variable(changes: dict[str, object], message: str) -> None:
+def test_error_names_the_variable(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=message.replace("[", r"\[").replace("(", r"\(")):
         parse(**changes)
 

@@ -8,7 +8,7 @@ import pytest
 
 from hub.web.reading.markdown import markdown_html, markdown_to_html
 from hub.web.reading.spans import MarkedSpan, SpanWriter
-from hub.web.reading.transcripts import MAX_SHOWN, read_messages, read_result, read_text
+from hub.web.reading.transcripts import MAX_SHOWN, ReadingOptions, read_messages, read_result, read_text
 from tests.browser.tricks import TRICKS
 
 TAGS = """a blockquote br code del details div em h4 h5 h6 hr li mark ol p pre s span strong summary table tbody td th
@@ -65,7 +65,7 @@ def test_text_is_rendered(text: str, part: str) -> None:
 
 @pytest.mark.parametrize("text", [*TRICKS, "\n".join(TRICKS), "\n\n".join(TRICKS), "a\x00b", "\u202eabc"])
 def test_hostile_text_stays_text(text: str) -> None:
-    for html in (read_text(text).html, read_text(text, source=True).html, read_result(text).html):
+    for html in (read_text(text).html, read_text(text, ReadingOptions(source=True)).html, read_result(text).html):
         assert outside_of_vocabulary(html) == []
         assert not set(html) & set("\x00\u202e\x1b\u200b")
 
@@ -114,7 +114,7 @@ def test_long_and_deeply_nested_texts_are_shown_completely(text: str) -> None:
     "text", [MANY, MANY.replace("\n", "\r\n"), "👩‍👩‍👧 *Zoë*\n\n| a\t| a |\n|-|-|\n| `a` | a |", *TRICKS]
 )
 def test_every_rendered_text_names_its_place_in_the_source(text: str) -> None:
-    for at, size, shown in texts_with_positions(read_text(text, positions=True).html):
+    for at, size, shown in texts_with_positions(read_text(text, ReadingOptions(positions=True)).html):
         if size is None:
             first = shown.split("\n")[0].rstrip()
             assert [a == b or not b.isprintable() for a, b in zip(first, text[at:], strict=False)] == [True] * len(
@@ -146,7 +146,7 @@ def test_mark_on_an_address_is_hidden_and_reported() -> None:
     start = MANY.index("https")
     mark = MarkedSpan(start, start + 5, "judge", "why")
     assert read_text(MANY, marks=[mark]).hidden == [mark]
-    assert read_text(MANY, marks=[mark], source=True).hidden == []
+    assert read_text(MANY, ReadingOptions(source=True), marks=[mark]).hidden == []
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------
