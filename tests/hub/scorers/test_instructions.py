@@ -196,7 +196,7 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("startend:start_checker", {"start_phrase": "Yes"}, ["Yes, all", "“Yes”"], ["Yesterday"]),
     ("startend:end_checker", {"end_phrase": "That's all!"}, ["So: “That’s all!”", "That's\nall!"], ["all!"]),
     ("startend:end_checker", {"end_phrase": 'say "no"'}, ['I say "no"', "I say “no”"], ["I say no way"]),
-    ("startend:end_checker", {"end_phrase": "end"}, ["It is the end", "**1** end", "THE END"], ["My friend", "The end."]),
+    ("startend:end_checker", {"end_phrase": "end"}, ["It is the end", "**1** end", "THE END"], ["My friend", "End."]),
     ("startend:end_checker", {"end_phrase": "The end."}, ["It was. THE END.", '"... the end."'], ["The end. Bye"]),
     ("startend:quotation", {}, ['"all of it"', ' "a" and "b" '], ['"', 'some "of" it', "“curly”"]),
     ("change_case:capital_word_frequency", {"capital_frequency": 2}, ["A BIG one", "NASA-like UN I"], ["One BIG"]),

@@ -198,4 +198,4 @@ def test_button_and_rest_queue_a_linked_run(run: Run, client: Client) -> None:
     rest = client.post(f"/api/v1/runs/{run.pk}/rescore")
     assert rest.status_code == 201 and Run.objects.get(pk=rest.json()["run"]).rescored_from == run
     assert rest["Location"] == f"/api/v1/runs/{rest.json()['run']}/"
-    assert client.post(f"/api/v1/runs/{again.pk}/rescore").status_code == 400
+    assert client.post(f"/api/v1/runs/{again.pk}/rescore").status_code == 409

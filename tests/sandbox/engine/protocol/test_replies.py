@@ -64,7 +64,7 @@ def ask(operation: str, reply: dict[str, Any]) -> Any:
     peer = Peer(Wire(frames.to_run(frames.PEER, json.dumps(reply).encode())), {}, [])
     if operation in ("get", "call"):
         return peer.ask(operation, (), name="f", on=1, args=[], kwargs={}, nodes=[])
-    return peer.ask("apply", name=operation, on=1, args=[])
+    return peer.ask("apply", name=operation, on=1, args=["name"] if operation == "getattr" else [])
 
 
 def requested_operations() -> set[str]:
