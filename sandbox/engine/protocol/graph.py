@@ -122,7 +122,7 @@ def is_simple(value: object, classes: Classes, known: frozenset[int] = frozenset
     return False
 
 
-_SMALL = 4096
+SMALL = 4096
 
 
 def keeps_arguments(specials: Collection[str], nodes: list[object]) -> bool:
@@ -141,7 +141,7 @@ def keeps_arguments(specials: Collection[str], nodes: list[object]) -> bool:
 
 def are_small(nodes: list[object]) -> bool:
     """Return whether nodes may be compared at each item of an iterator."""
-    return len(codec.dumps(nodes)) <= _SMALL
+    return len(codec.dumps(nodes)) <= SMALL
 
 
 class Builder:

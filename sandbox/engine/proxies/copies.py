@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..protocol import codec
-from ..protocol.graph import are_small
+from ..protocol.graph import SMALL
 
 _MUTABLE = (list, dict, set, bytearray, deque)
 _KEPT = 8  # attributes whose values are compared at each request
@@ -23,32 +23,24 @@ class Copies:
         self._encode = encode
         self._attributes: dict[tuple[int, str], tuple[object, bytes]] = {}  # the last _KEPT by object and name
         self._variables: dict[str, tuple[object, bytes]] = {}
-        self._large: set[str] = set()  # variables that are compared only at the end of each test
 
     def add_attribute(self, handle: int, name: str, value: object) -> None:
         """Record the value of an attribute, if the tests can change it and it may be compared at each request."""
         if not isinstance(value, _MUTABLE):
             return
-        encoded = self._encode(value)
-        if not are_small([encoded]):
+        encoded = self._encoded(value)
+        if len(encoded) > SMALL:
             return
         self._attributes.pop((handle, name), None)
         if len(self._attributes) == _KEPT:
             del self._attributes[next(iter(self._attributes))]
-        self._attributes[handle, name] = value, codec.dumps(encoded)
+        self._attributes[handle, name] = value, encoded
 
     def add_variable(self, name: str, value: object) -> None:
-        """Record the value of a variable, if all of it could cross to this process.
-
-        A large one is not compared at each request: a table that the tests look into would slow down every call.
-        """
-        node = self._encode(value)
-        encoded = codec.dumps(node)
-        if codec.OPAQUE in encoded:
-            return
-        self._variables[name] = value, encoded
-        if not are_small([node]):
-            self._large.add(name)
+        """Record the value of a variable, if all of it could cross to this process."""
+        encoded = self._encoded(value)
+        if codec.OPAQUE not in encoded:
+            self._variables[name] = value, encoded
 
     @property
     def variables(self) -> list[str]:
@@ -57,13 +49,18 @@ class Copies:
 
     def is_variable_equal(self, name: str, value: object) -> bool:
         """Return whether a variable of the code still has the value that the tests received."""
-        return codec.dumps(self._encode(value)) == self._variables[name][1]
+        return self._encoded(value) == self._variables[name][1]
 
     def changed_by_tests(self) -> str:
-        """Return the name of a variable or an attribute whose copy the tests have changed; "" if there is none."""
+        """Return the name of a variable or an attribute whose copy the tests have changed; "" if there is none.
+
+        Large values are not compared: a table that the tests look into would slow down every request.
+        """
         copies = [(name, copy) for (_, name), copy in self._attributes.items()]
-        copies += [(name, copy) for name, copy in self._variables.items() if name not in self._large]
-        for name, (value, encoded) in copies:
-            if isinstance(value, _MUTABLE) and codec.dumps(self._encode(value)) != encoded:
+        for name, (value, encoded) in [*copies, *self._variables.items()]:
+            if isinstance(value, _MUTABLE) and len(encoded) <= SMALL and self._encoded(value) != encoded:
                 return name
         return ""
+
+    def _encoded(self, value: object) -> bytes:
+        return codec.dumps([self._encode(value)])
