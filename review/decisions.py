@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from hub.common import leases
@@ -221,24 +221,32 @@ def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck 
 def undo_last(*, user: User) -> Assignment | None:
     """Reopen the last decision or skip of *user* and return its assignment, or None if there is nothing to reopen.
 
+    If *user* has reopened one already, reopen the one before it. A reopened assignment therefore keeps its
+    `finished_at`, and other open ones have none.
+
     A decision stays in force until a new one supersedes it; the time of the new one begins now. Raises AssignmentLost
     if *user* may no longer see the run of the pair, or if other reviewers have the pair that was skipped.
     """
-    last = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED]).order_by("-finished_at").first()
+    ended = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED])
+    reopened = Assignment.objects.filter(reviewer=user, state=OPEN, finished_at__isnull=False).first()
+    if reopened is not None:
+        ended = ended.filter(finished_at__lt=reopened.finished_at)
+    last = ended.order_by(F("finished_at").desc(nulls_last=True)).first()
     if last is None:
         return None
     if not visible_runs(user).filter(pk=last.pair.run_id).exists():
         raise AssignmentLost(f"You can no longer see the run of pair {last.pair_id}.")
     if last.state == SKIPPED:
-        return claim_pair(last.pair, user)
-    draft = _draft_of(last, last.preference) if last.preference else {}
+        claimed = claim_pair(last.pair, user)
+        Assignment.objects.filter(pk=claimed.pk, state=OPEN).update(finished_at=last.finished_at)
+        return claimed
+    # Changes that were left when undo went further back are still in the draft.
+    draft = last.draft or (_draft_of(last, last.preference) if last.preference else {})
     done, now = Q(state=DONE), timezone.now()
     with transaction.atomic():
         release_open_assignment(user)
-        reopened = leases.take(
-            last, last.holder, LEASE, condition=done, state=OPEN, draft=draft, started_at=now, finished_at=None
-        )
-    return last if reopened else None
+        taken = leases.take(last, last.holder, LEASE, condition=done, state=OPEN, draft=draft, started_at=now)
+    return last if taken else None
 
 
 def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, JSON]:

@@ -186,7 +186,7 @@ def release_assignment_of_deleted_user(instance: User, **_: object) -> None:
 
 def _leave_reopened(assignment: Assignment, **changes: object) -> bool:
     """End a reopened assignment whose decision stays in force, so that it keeps its slot; False if it is not open."""
-    return leases.release(assignment, assignment.holder, state=DONE, finished_at=timezone.now(), **changes)
+    return leases.release(assignment, assignment.holder, state=DONE, **changes)
 
 
 def _reopen_assignment(earlier: Assignment, slot: int) -> Assignment:
@@ -196,7 +196,18 @@ def _reopen_assignment(earlier: Assignment, slot: int) -> Assignment:
     """
     closed = Q(state__in=[SKIPPED, LAPSED])
     holder, now = earlier.holder, timezone.now()
-    if not leases.take(earlier, holder, LEASE, condition=closed, state=OPEN, slot=slot, skip_reason="", started_at=now):
+    reopened = leases.take(
+        earlier,
+        holder,
+        LEASE,
+        condition=closed,
+        state=OPEN,
+        slot=slot,
+        skip_reason="",
+        started_at=now,
+        finished_at=None,
+    )
+    if not reopened:
         raise IntegrityError("The assignment is already open.")
     return earlier
 
@@ -249,7 +260,7 @@ def release_lapsed_assignments() -> int:
 def _release_lapsed(assignment: Assignment) -> bool:
     if assignment.preference_id is None:
         return _release(assignment, only_lapsed=True, state=LAPSED)
-    leases.expire(assignment, state=DONE, finished_at=timezone.now(), draft={})
+    leases.expire(assignment, state=DONE, draft={})
     return False
 
 
@@ -278,7 +289,7 @@ def skip_pair(*, assignment: Assignment, reason: str) -> None:
     if assignment.preference_id is None:
         skipped = _release(assignment, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now())
     else:
-        skipped = _leave_reopened(assignment, skip_reason=reason_by_id, draft={})
+        skipped = _leave_reopened(assignment, skip_reason=reason_by_id, finished_at=timezone.now(), draft={})
     if not skipped:
         raise AssignmentLost("This pair is no longer assigned to you, so it was not skipped.")
 

@@ -373,6 +373,45 @@ def test_undo_reopens_decision_and_next_one_supersedes_it() -> None:
     assert Preference.objects.filter(successor__isnull=True).get() == after
 
 
+def test_each_further_undo_goes_one_pair_further_back() -> None:
+    waiting_pairs(4)
+    ann = reviewer()
+    mine = []
+    for skipped in (False, True, False):
+        mine.append(assignments.claim_next_pair(ann))
+        if skipped:
+            assignments.skip_pair(assignment=mine[-1], reason="")
+        else:
+            decisions.decide(assignment=mine[-1], decision=Decision(verdict="tie"))
+    assignments.claim_next_pair(ann)
+    for expected in reversed(mine):
+        assert decisions.undo_last(user=ann) == expected
+    assert decisions.undo_last(user=ann) is None
+    assert Assignment.objects.get(state="open") == mine[0]
+    # After a new decision, undo begins with the pair that was decided last.
+    decisions.decide(assignment=Assignment.objects.get(state="open"), decision=Decision(verdict="first"))
+    assert decisions.undo_last(user=ann) == mine[0]
+    assert decisions.undo_last(user=ann) == mine[2]
+    # The skipped pair is back in the queue: it is claimed again, and is not a pair that was undone.
+    decisions.decide(assignment=Assignment.objects.get(state="open"), decision=Decision(verdict="first"))
+    again = assignments.claim_next_pair(ann)
+    assert again == mine[1]
+    assert decisions.undo_last(user=ann) == mine[2]
+
+
+def test_changes_to_an_undone_decision_are_kept_as_draft_if_undo_goes_further_back() -> None:
+    waiting_pairs(2)
+    ann = reviewer()
+    for _ in range(2):
+        decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    second = decisions.undo_last(user=ann)
+    assignments.save_draft(assignment=second, draft={**second.draft, "critique": "Half a sentence"})
+    first = decisions.undo_last(user=ann)
+    decisions.decide(assignment=first, decision=Decision(verdict="first"))
+    assert [decisions.undo_last(user=ann) for _ in range(2)] == [first, second]
+    assert Assignment.objects.get(pk=second.pk).draft["critique"] == "Half a sentence"
+
+
 def test_undone_decision_stays_in_force_if_left() -> None:
     waiting_pairs(1)
     ann = reviewer()
