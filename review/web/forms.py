@@ -34,6 +34,20 @@ class MarkIn(BaseModel):
 MARKS = TypeAdapter(list[MarkIn])
 
 
+def describe_marks(posted: str) -> str:
+    """Return the posted marks as text with one line for each, as the page lists them; empty if they are invalid."""
+    try:
+        marks = MARKS.validate_json(posted or "[]")
+    except ValidationError:
+        return ""
+    lines = []
+    for mark in marks:
+        quote = f"“{mark.quote}”" if mark.quote else ""
+        words = (mark.side.upper(), mark.category, f"({mark.severity})", quote, mark.note)
+        lines.append(" ".join(word for word in words if word))
+    return "\n".join(lines)
+
+
 def _form_field(field: ModelField) -> forms.Field:
     """Return the form field of a model's field. The choices of a side-valued one are named A and B."""
     found = field.formfield(max_length=field.max_length or MAX_TEXT) if is_text(field) else field.formfield()

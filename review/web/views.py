@@ -28,7 +28,7 @@ from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
 from review.selectors import PAIRS_SHOWN, list_judge_calls, list_response_pairs, summarize_run_pairs
 from review.services import find_assignment, load_responses, pairs_with_responses
-from review.web.forms import DecisionForm
+from review.web.forms import DecisionForm, describe_marks
 from review.web.page import ENTERED, pair_context, pair_view, posted_kept
 from runs.selectors import visible_runs
 from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
@@ -103,10 +103,12 @@ def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
 
 
 def _posted_texts(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the label and the text of each free text that was posted and is not blank."""
+    """Return the label and the text of each free text that was posted and is not blank, and the marks as one text."""
     labels = {field.name: f"Your {field.verbose_name}" for field in decision_fields()}
     labels["defect"] = "What is wrong with the tests"
-    return [(label, text) for name, label in labels.items() if (text := _posted_text(request, name).strip())]
+    texts = [(label, _posted_text(request, name).strip()) for name, label in labels.items()]
+    texts.append(("Your marks", describe_marks(_posted_text(request, "issues"))))
+    return [(label, text) for label, text in texts if text]
 
 
 def _htmx_status(request: HttpRequest, status: int) -> int:

@@ -259,6 +259,19 @@ def test_texts_of_a_decision_that_was_already_made_are_shown_to_be_copied(ann: C
     assert Preference.objects.get().verdict == "first"
 
 
+@pytest.mark.parametrize("critique", ["", "From another tab."])
+def test_marks_of_a_decision_that_was_already_made_are_shown_to_be_copied(ann: Client, critique: str) -> None:
+    (pair, _) = waiting_pairs(2)
+    address = f"/review/{pair.pk}/decision/"
+    ann.post(f"/review/{pair.pk}/take/")
+    ann.post(address, {"verdict": "a"})
+    mark = {"side": "b", "category": "style", "message": 1, "start": 0, "end": 3, "quote": "two", "note": "Too short."}
+    marks = json.dumps([mark, {"side": "a", "category": "wrong-result"}])
+    answer = ann.post(address, {"verdict": "b", "critique": critique, "issues": marks})
+    assert answer.status_code == 409
+    assert "B style (major) “two” Too short.\nA wrong-result (major)</textarea>" in answer.content.decode()
+
+
 def test_undo_after_the_last_pair_keeps_the_run_that_limits_the_queue(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     ann.post(f"/review/{pair.pk}/take/")
