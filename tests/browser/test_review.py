@@ -318,6 +318,16 @@ def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -
     assert Preference.objects.get().critique == "One."
 
 
+@pytest.mark.parametrize("name", ["Source", "difference"])
+def test_focus_stays_on_the_link_that_switches_the_view_of_the_responses(sign_in: SignIn, name: str) -> None:
+    waiting_pairs(1, texts=("one", "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.get_by_role("link", name=name).press("Enter")
+    expect(page.get_by_role("link", name=name)).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("link", name=name)).to_be_focused()
+
+
 def test_focus_stays_in_the_list_of_marks_after_one_is_removed(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=("one", "two"))
     page = sign_in(reviewer())
