@@ -29,9 +29,23 @@ class InvitingUserAdmin(UserAdmin):
     """Django's admin of users, with an action that invites them by mail.
 
     Tokens are deleted with their user, though they cannot be deleted alone. Users who have reviewed are not deleted.
+    Only superusers grant superuser status and single permissions, and change or delete the accounts of superusers:
+    other staff who may change users could otherwise give themselves every permission.
     """
 
     actions = ["invite"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+        """Return the fields that are only shown."""
+        fields = [str(name) for name in super().get_readonly_fields(request, obj)]
+        return fields if _is_superuser(request) else [*fields, "is_superuser", "user_permissions"]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Return whether the user may change *obj*, which includes its password."""
+        return _may_touch(request, obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return _may_touch(request, obj) and super().has_delete_permission(request, obj)
 
     def get_deleted_objects(
         self, objs: Sequence[User] | QuerySet[User], request: HttpRequest
@@ -56,6 +70,15 @@ class InvitingUserAdmin(UserAdmin):
             else:
                 messages.warning(request, f"{user} is inactive or has no mail address.")
         return None if invited else record_nothing(redirect(request.get_full_path()))
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(request.user.is_active and request.user.is_superuser)
+
+
+def _may_touch(request: HttpRequest, user: User | None) -> bool:
+    """Return whether *user* is no superuser, or the request is a superuser's."""
+    return user is None or not user.is_superuser or _is_superuser(request)
 
 
 def _reviews_of(user: User) -> SafeString:

@@ -97,3 +97,25 @@ def test_the_page_for_deleting_a_team_names_what_it_owns(admin_client: Client, m
         assert f"(run {run.pk})" in page
         assert "permission" not in page
     assert Team.objects.filter(pk=team.pk).exists()
+
+
+def test_staff_who_change_users_cannot_make_superusers_or_take_over_their_accounts(client: Client) -> None:
+    root = User.objects.create_superuser("root", email="root@example.org")
+    helper = User.objects.create_user("helper", is_staff=True)
+    permissions = Permission.objects.filter(codename__in=["view_user", "change_user", "delete_user", "add_user"])
+    helper.user_permissions.set(permissions)
+    client.force_login(helper)
+    form = {"username": "helper", "is_active": "on", "is_staff": "on", "is_superuser": "on", "email": "h@example.org"}
+    every = [str(pk) for pk in Permission.objects.values_list("pk", flat=True)]
+    form |= {"date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
+    answer = client.post(f"/admin/auth/user/{helper.pk}/change/", {**form, "user_permissions": every})
+    assert answer.status_code == 302
+    helper.refresh_from_db()
+    assert (helper.email, helper.is_superuser) == ("h@example.org", False)
+    assert helper.user_permissions.count() == len(permissions)
+    password = {"password1": "Long-enough-771", "password2": "Long-enough-771", "usable_password": "true"}
+    for path, given in (("password", password), ("change", {**form, "username": "root"}), ("delete", {"post": "yes"})):
+        assert client.post(f"/admin/auth/user/{root.pk}/{path}/", given).status_code == 403, path
+    chosen = {"action": "delete_selected", "_selected_action": str(root.pk), "post": "yes"}
+    assert client.post("/admin/auth/user/", chosen).status_code == 403
+    assert User.objects.get(username="root").email == "root@example.org"
