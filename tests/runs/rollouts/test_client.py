@@ -22,6 +22,7 @@ from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_client import AsyncClient, Client, EpisodeEnvironment, ServerError, Unreachable
 from llmeval_client.requests import check, get, pause_before_retry, post, post_turn
+from llmeval_client.state import assistant
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
 
@@ -197,6 +198,12 @@ def test_errors_of_no_key_are_written_without_a_path() -> None:
     with pytest.raises(ServerError) as error:
         check(httpx2.Response(400, json=body))
     assert str(error.value) == "400 invalid: The request is invalid. There is no reply. case: It is missing."
+
+
+@pytest.mark.parametrize("action", [5, None, ["Lima"], b"Lima"])
+def test_action_that_is_no_message_is_reported(action: Any) -> None:
+    with pytest.raises(TypeError, match=f"an assistant message or its text, not {type(action).__name__}"):
+        assistant(action)
 
 
 def test_episode_has_its_attempt(client: Client) -> None:
