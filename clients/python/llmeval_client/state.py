@@ -54,9 +54,11 @@ class EpisodeState:
 
 
 def assistant(message: Message | str) -> Message:
-    """Return *message* as an assistant message; text becomes its content."""
+    """Return *message* as an assistant message; text becomes its content. Raises TypeError."""
     if isinstance(message, str):
         return {"role": "assistant", "content": message}
+    if not isinstance(message, Mapping):
+        raise TypeError(f"message: must be an assistant message or its text, not {type(message).__name__}.")
     return {"role": "assistant", **message}
 
 

@@ -1,7 +1,9 @@
 """Synchronous client."""
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -26,7 +28,7 @@ from llmeval_client.types import Case, Message, ScoredConversation, StepResult, 
 
 
 class Client:
-    """Client of the server at *url*. Safe for several threads.
+    """Client of the server at *url*. Safe for several threads, and for processes that are forked.
 
     *token* is an API token with the scope `train`. A request whose answer was lost, or that the server asks to send
     again later, is repeated up to *retries* times; the server counts it once. *timeout* is in seconds per request.
@@ -34,9 +36,25 @@ class Client:
 
     def __init__(self, url: str, token: str, *, timeout: float = 600.0, retries: int = 8) -> None:
         self._retries = retries
-        self._http = httpx2.Client(
-            base_url=f"{url.rstrip('/')}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=timeout
+        self._connect: Callable[[], httpx2.Client] = partial(
+            httpx2.Client,
+            base_url=f"{url.rstrip('/')}/api/v1/",
+            headers={"Authorization": f"Token {token}"},
+            timeout=timeout,
         )
+        self._connected = os.getpid(), self._connect()
+
+    @property
+    def _http(self) -> httpx2.Client:
+        """Return the HTTP client of this process.
+
+        A forked process that used the connections of its parent would read answers to the parent's requests.
+        """
+        process, http = self._connected
+        if process != os.getpid():
+            http = self._connect()
+            self._connected = os.getpid(), http
+        return http
 
     def start(self, environment: str, **which: object) -> "Episode":
         """Start an episode; *which*: case, seed, attempt, model, roles, recordings as in the REST documentation."""

@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -13,14 +15,18 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from hub.models import Environment
 from hub.services import import_bundle
 from llmeval_client import AsyncClient, Client, EpisodeEnvironment, ServerError, Unreachable
 from llmeval_client.requests import check, get, pause_before_retry, post, post_turn
+from llmeval_client.state import assistant
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
+
+CLIENT = settings.BASE_DIR / "clients" / "python"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -194,6 +200,12 @@ def test_errors_of_no_key_are_written_without_a_path() -> None:
     assert str(error.value) == "400 invalid: The request is invalid. There is no reply. case: It is missing."
 
 
+@pytest.mark.parametrize("action", [5, None, ["Lima"], b"Lima"])
+def test_action_that_is_no_message_is_reported(action: Any) -> None:
+    with pytest.raises(TypeError, match=f"an assistant message or its text, not {type(action).__name__}"):
+        assistant(action)
+
+
 def test_episode_has_its_attempt(client: Client) -> None:
     assert [client.start("capitals").attempt, client.start("capitals", attempt=3).attempt] == [1, 3]
     ((_, second),) = client.batch("capitals", n=1, group_size=2)
@@ -308,3 +320,49 @@ def test_failed_export_keeps_the_earlier_file(client: Client, tmp_path: Path) ->
         client.export(path, environment="atlantis")
     assert path.read_text() == "earlier"
     assert not Path(f"{path}.partial").exists()
+
+
+_FORK = """
+import os
+import sys
+from llmeval_client import Client
+
+client = Client(sys.argv[1], "token")
+client.list_episodes()
+client.list_episodes()
+child = os.fork()
+if child == 0:
+    client.list_episodes()
+    client.list_episodes()
+    os._exit(0)
+os.waitpid(child, 0)
+client.list_episodes()
+"""
+
+
+def test_forked_process_has_connections_of_its_own() -> None:
+    ports: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            ports.append(self.client_address[1])
+            self.send_response(200)
+            self.send_header("Content-Length", "15")
+            self.end_headers()
+            self.wfile.write(b'{"results": []}')
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            subprocess.run([sys.executable, "-c", _FORK, url], cwd=CLIENT, check=True, timeout=60)
+        finally:
+            server.shutdown()
+    parent, _, child, _, _ = ports
+    assert ports == [parent, parent, child, child, parent]
+    assert parent != child
