@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponseBase
+from django.views.generic import RedirectView
 from django_guid import get_guid
 
 from llmeval_site.models import ApiToken, AuditEntry
@@ -65,13 +66,19 @@ def _is_recorded(request: HttpRequest) -> bool:
 
 
 def _changed_nothing(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Return whether the view called `record_nothing`, or the admin shows a form again."""
-    if not getattr(response, "audited", True):
+    """Return whether the view called `record_nothing` or only redirects, or the admin shows a form again."""
+    if not getattr(response, "audited", True) or _only_redirects(request):
         return True
     if not _action(request).startswith("admin:") or response.status_code != 200:
         return False
     # After a change in a window of its own, a page closes the window.
     return "popup_response_data" not in (getattr(response, "context_data", None) or {})
+
+
+def _only_redirects(request: HttpRequest) -> bool:
+    """Return whether the address is an old one, of which the admin has several."""
+    view_class = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
+    return isinstance(view_class, type) and issubclass(view_class, RedirectView)
 
 
 def _action(request: HttpRequest) -> str:

@@ -140,6 +140,11 @@ def test_form_that_the_admin_shows_again_is_not_recorded(client: Client) -> None
     assert AuditEntry.objects.get().action == "admin:auth_group_add"
 
 
+def test_old_addresses_that_redirect_are_not_recorded(admin_client: Client) -> None:
+    assert admin_client.post("/admin/auth/group/1/").status_code == 302
+    assert list(AuditEntry.objects.all()) == []
+
+
 def test_changes_in_windows_that_the_admin_closes_are_recorded(client: Client) -> None:
     client.force_login(User.objects.create_superuser("boss"))
     assert client.post("/admin/auth/group/add/", {"name": "Vision", "_popup": "1"}).status_code == 200
