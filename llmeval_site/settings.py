@@ -366,9 +366,8 @@ SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
 WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "docker", ("docker", "native"))
 # Docker engines on which boxes are opened in turn; none: the engine of DOCKER_HOST.
 WORKSPACE_HOSTS = ENV.words("LLMEVAL_WORKSPACE_HOSTS")
-WORKSPACES_DIR = ENV.text(
-    "LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces")
-)  # images and boxes of the native engine
+# Images and boxes of the native engine.
+WORKSPACES_DIR = ENV.text("LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces"))
 WORKSPACES_PREPARED = ENV.number("LLMEVAL_WORKSPACES_PREPARED", 4, minimum=0)  # boxes that wait
 WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
 WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host

@@ -80,7 +80,6 @@ class Episode:
         seed: int = 0,
         services: Services,
         max_turns: int | None = None,
-        state: Mapping[str, object] | None = None,
     ) -> None:
         """key: key of the answer. max_turns: limit of the run, besides that of the harness. Raises CaseError."""
         self.environment = environment
@@ -96,7 +95,11 @@ class Episode:
             services=services,
             packages=environment.manifest.packages,
         )
-        self.state = cast(EpisodeState, dict(state or {}))
+        self.state: EpisodeState = {}
+
+    def restore(self, state: Mapping[str, object]) -> None:
+        """Continue from *state*, the stored JSON state of an episode of the same case. It is empty before the reset."""
+        self.state = cast(EpisodeState, dict(state))
 
     @property
     def messages(self) -> list[Message]:

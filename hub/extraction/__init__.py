@@ -3,14 +3,15 @@
 from hub.extraction.choices.answers import choice
 from hub.extraction.corrections import announces_correction, is_refused
 from hub.extraction.fences import Fence, fences
+from hub.extraction.final_answers import final_answer, final_answer_as_written
 from hub.extraction.json_values import LocatedValue, NoJSON, complete_json, json_value, json_values, locate_json
+from hub.extraction.markup import strip_markup
 from hub.extraction.normalization import answer_text, clean, without_reasoning
 from hub.extraction.numeric.answers import number, quantity, read_number
 from hub.extraction.numeric.quantities import Quantity, numbers, quantities
 from hub.extraction.numeric.values import NumberReading
 from hub.extraction.python_code.programs import Code, code, continue_prefix
 from hub.extraction.python_code.syntax import defines, undefined_names
-from hub.extraction.statements import final_answer, final_answer_as_written, strip_markup
 
 __all__ = [
     "Code",

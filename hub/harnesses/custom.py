@@ -9,7 +9,7 @@ from hub.common.documents.validation import describe_error
 from hub.common.problems import Problem
 from hub.common.wording import end_sentence
 from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
-from hub.harnesses.steps.bundle_code import call_function
+from hub.harnesses.steps.bundle_code import BundleCode
 from hub.harnesses.tools import undeclared_imports
 from hub.manifest.code_check import code_problems
 from hub.protocols.messages import JSON, Message, Tool
@@ -92,7 +92,8 @@ class CustomHarness(Harness[CustomHarnessOptions]):
         files = {path: context.files[path] for path in [options.path, *options.reads] if path in context.files}
         if options.path not in files:
             raise HarnessError(f"The bundle has no file {options.path!r}.")
-        value = await call_function(context, options.path, function, args, files=files, seconds=options.call_seconds)
+        code = BundleCode(context=context, path=options.path, files=files, seconds=options.call_seconds)
+        value = await code.call_function(function, args)
         try:
             return CustomHarnessResult.model_validate(value)
         except ValidationError as error:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
-from hub.harnesses.steps.bundle_code import BundleCodeFailed, call_function, call_tool
+from hub.harnesses.steps.bundle_code import BundleCode, BundleCodeFailed
 from hub.harnesses.steps.declared_tools import declared_tools
 from hub.harnesses.steps.tool_calls import ParsedCall, call_problem, native_calls, result_text, text_calls, wire_call
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions, ToolLoopState
@@ -55,14 +55,7 @@ class Tools(ToolLoop[ToolsOptions]):
         options = context.options
         if not isinstance(options.tools, str) or not _module(options, context.files).has_reset:
             return {}
-        return await call_function(
-            context,
-            options.tools,
-            "reset",
-            [context.case.to_json(), context.seed],
-            files=_sandbox_files(context),
-            seconds=options.call_seconds,
-        )
+        return await _code(context, options.tools).call_function("reset", [context.case.to_json(), context.seed])
 
     async def step(self, context: EpisodeContext[ToolsOptions], state: JSON, message: Message) -> Turn:
         options = context.options
@@ -80,15 +73,11 @@ class Tools(ToolLoop[ToolsOptions]):
         if problem:
             return CallOutcome(f"error: {problem}", world)
         try:
-            result = await call_tool(
-                context,
-                options.tools,
+            result = await _code(context, options.tools).call_tool(
                 call.name,
-                state_parameter=options.state_parameter if functions[call.name].takes_state else "",
+                call.arguments,
                 state=world,
-                arguments=call.arguments,
-                files=_sandbox_files(context),
-                seconds=options.call_seconds,
+                state_parameter=options.state_parameter if functions[call.name].takes_state else "",
             )
         except BundleCodeFailed as error:
             return CallOutcome(f"error: the tool {call.name} failed and changed nothing: {error}", world, error.wall_ms)
@@ -195,9 +184,11 @@ def _unknown_offers(options: ToolsOptions, tools: Sequence[Tool], declared: Mapp
     return f"there is no tool {', '.join(unknown)}; the tools are {', '.join(known)}" if unknown else ""
 
 
-def _sandbox_files(context: EpisodeContext[ToolsOptions]) -> dict[str, bytes]:
+def _code(context: EpisodeContext[ToolsOptions], path: str) -> BundleCode:
+    """Return the module of tools at *path*, with the files that it reads."""
     options = context.options
-    return {path: context.files[path] for path in [options.tools, *options.reads] if isinstance(path, str)}
+    files = {name: context.files[name] for name in [path, *options.reads]}
+    return BundleCode(context=context, path=path, files=files, seconds=options.call_seconds)
 
 
 def _called(options: ToolsOptions, message: Message) -> bool:

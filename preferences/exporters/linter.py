@@ -13,8 +13,8 @@ from preferences.models import Preference
 from preferences.precedence import precedence_of, with_highest_precedence
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
-_BY_CHANCE = 0.05  # a careful reviewer would fail as many checks with a lower probability
-Checks = tuple[int, int]  # of a reviewer: how many attention checks were failed, of how many
+_BY_CHANCE = 0.05  # failures that a careful reviewer has with a lower probability are not taken for chance
+Checks = tuple[int, int]  # failed and total attention checks of a reviewer
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
 HELD_OUT = "of a held-out environment"
@@ -57,7 +57,7 @@ class LinterRow(NamedTuple):
 
 
 class LintedVerdict(NamedTuple):
-    """Verdict of a preference on two answers, which are numbers.
+    """Verdict of a preference on two answers, each identified by a number.
 
     Two responses with the same prompt and the same answer are the same answer, whichever model or run they are from.
     `longer` is by how many characters the first answer is longer.

@@ -1,6 +1,6 @@
 """Template context of the page of one pair, for one assignment."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -31,6 +31,8 @@ _KEYS = {"a": "a", "b": "b", "tie": "t", "both_bad": "x"}
 MAX_KEPT = 200  # suggested issues of which a draft keeps whether they are checked
 # Fields of the form that a draft keeps as text; `kept` is a list.
 ENTERED = ("verdict", *Preference.DECISION_FIELDS, "defect", "issues")
+_Place = tuple[int, int | None]  # indices of a message and, in it, of a tool call
+_PlacedMark = tuple[_Place, MarkedSpan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,20 @@ def pair_context(
         "done": assignment.state == Assignment.State.DONE,
         "prompt": read_messages(a.prompt, ReadingOptions(source=view.source)),
         "sides": [
-            _side("a", a, suggestion, rows, sides, view, spans.left if spans else []),
-            _side("b", b, suggestion, rows, sides, view, spans.right if spans else []),
+            _side(
+                name,
+                response,
+                (
+                    *_difference_marks(response, differing),
+                    *_issue_marks(name, suggestion, sides),
+                    *_error_marks(name, rows),
+                ),
+                view,
+            )
+            for name, response, differing in (
+                ("a", a, spans.left if spans else []),
+                ("b", b, spans.right if spans else []),
+            )
         ],
         **_view_urls(view, pair, run),
         "difference": difference,
@@ -170,31 +184,39 @@ def _final_text(response: Response) -> str:
     return text_of(response.messages[last]) if last >= 0 else ""
 
 
-def _side(
-    name: str,
-    response: Response,
-    suggestion: ShownSuggestion | None,
-    rows: list[RuleRow],
-    sides: Sides,
-    view: PairView,
-    differing: list[tuple[int, int]],
-) -> dict[str, object]:
-    marks: dict[tuple[int, int | None], list[MarkedSpan]] = {}
+def _difference_marks(response: Response, differing: Sequence[tuple[int, int]]) -> Iterator[_PlacedMark]:
+    """Yield marks of the words of the final answer that only this answer has."""
     if differing:
         final = _final_message(response)
-        marks[final, None] = [MarkedSpan(start, end, "differs", "only in this answer") for start, end in differing]
+        for start, end in differing:
+            yield (final, None), MarkedSpan(start, end, "differs", "only in this answer")
+
+
+def _issue_marks(name: str, suggestion: ShownSuggestion | None, sides: Sides) -> Iterator[_PlacedMark]:
+    """Yield marks of the passages that the judge names in its issues with side *name*."""
     for issue in suggestion.issues if suggestion else []:
         if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:
             label = f"{issue.category} ({issue.severity}): {sides.shown(issue.note)}"
-            marks.setdefault((issue.message, issue.call), []).append(MarkedSpan(issue.start, issue.end, "judge", label))
+            yield (issue.message, issue.call), MarkedSpan(issue.start, issue.end, "judge", label)
+
+
+def _error_marks(name: str, rows: Sequence[RuleRow]) -> Iterator[_PlacedMark]:
+    """Yield marks of the lines of code that raised an error in the tests of side *name*."""
     side = 0 if name == "a" else 1
     for row in rows:
         found = row.sides[side]
         if found is not None and found.error_line is not None:
             tests = [test.test for test in row.tests if test.cells[side].error_line is not None]
             label = "\n".join([*tests, found.reason])
-            mark = MarkedSpan(found.error_line.start, found.error_line.end, "error-line", label)
-            marks.setdefault((found.error_line.message, None), []).append(mark)
+            line = found.error_line
+            yield (line.message, None), MarkedSpan(line.start, line.end, "error-line", label)
+
+
+def _side(name: str, response: Response, placed: Iterable[_PlacedMark], view: PairView) -> dict[str, object]:
+    """Return the context of one side of the pair, with the marks in its texts."""
+    marks: dict[_Place, list[MarkedSpan]] = {}
+    for place, mark in placed:
+        marks.setdefault(place, []).append(mark)
     turns = read_messages(
         response.messages,
         ReadingOptions(source=view.source, positions=True),

@@ -37,11 +37,6 @@ _KNOWN_STAGES = {
 }
 
 
-def parse_config_text(text: str, source: ConfigSource, overrides: list[str] | None = None) -> RunConfig:
-    """Return the config in the YAML *text*. Raises ConfigError with every problem. overrides: `path.to.key=value`."""
-    return read_config_text(text, source, overrides).require_valid()
-
-
 def parse_config(value: Mapping[str, object], source: ConfigSource) -> RunConfig:
     """Return the config in a mapping. Raises ConfigError with every problem."""
     return read_config(value, ParsedConfig(source)).require_valid()

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import platform
 from contextlib import suppress
-from typing import cast
 
 from hub.common.digests import attempt_seed
 from hub.common.fields import ContentUnreachable
@@ -12,7 +11,7 @@ from hub.common.masking import mask
 from hub.common.storable import storable
 from hub.common.tracing import Attribute, span
 from hub.environments.compiled import CaseError
-from hub.environments.episodes import Episode, EpisodeState, Step
+from hub.environments.episodes import Episode, Step
 from hub.environments.scoring import EpisodeScore, cut_reason
 from hub.harnesses.base import HarnessError, Services
 from hub.protocols.calls import CallKey, ModelError, Reply
@@ -147,7 +146,7 @@ class EpisodeRunner:
             await episode.reset()
             await self._store_turn(episode)
             return
-        episode.state = cast(EpisodeState, stored.state)
+        episode.restore(stored.state)
         restore_totals(self._totals, stored.totals)
         logger.info(
             "continue case %s of %s after turn %d",

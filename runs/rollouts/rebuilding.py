@@ -98,8 +98,8 @@ def _run(
                 snapshots=rollout_folder(session.pk),
             ),
             max_turns=_MAX_TURNS,
-            state=session.state,
         )
+        episode.restore(session.state)
         try:
             result = await act(episode)
         except Exception:

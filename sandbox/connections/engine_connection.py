@@ -6,6 +6,7 @@ import secrets
 import select
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,20 @@ from sandbox.limits import MAX_FRAME_BYTES, Limits
 
 _READY_TIMEOUT_S = 30.0
 _sessions = itertools.count()  # one count per process, so that the two engines of a job never use the same number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """How a run exchanges frames with another run; by default, it does not.
+
+    offered    the run is a candidate that gets a pipe to its judge
+    candidate  the run is the judge of the candidate with this session, in this engine or in one that it can link to
+    relayed    the other run is in an engine that it cannot link to, so each frame is forwarded at once
+    """
+
+    offered: bool = False
+    candidate: int = 0
+    relayed: bool = False
 
 
 class EngineConnection:
@@ -94,21 +109,14 @@ class EngineConnection:
         limits: Limits,
         *,
         max_frame: int = MAX_FRAME_BYTES,
-        link: bool = False,
-        linked_to: int = 0,
-        relayed: bool = False,
+        link: Link = Link(),
     ) -> int:
-        """Start a run and return its session.
-
-        link       the run is a candidate that gets a pipe to its judge
-        linked_to  the run is the judge of that candidate, in this engine or in one that it can link to
-        relayed    the run exchanges frames with a run of another engine, so each frame is forwarded at once
-        """
+        """Start a run and return its session."""
         session = next(_sessions) % 65535 + 1
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
         allowed = limits.to_json() | {"input_mb": size_mb}
-        head = {"limits": allowed, "link": link, "linked_to": linked_to, "rest": not relayed}
+        head = {"limits": allowed, "link": link.offered, "linked_to": link.candidate, "rest": not link.relayed}
         payload = frames.with_head(head, frames.with_head({**job, "limits": allowed}, *bodies))
         self.transport.write(frames.to_engine(session, frames.START, payload))
         self._runs[session] = frames.RunBuffer(max_frame)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from sandbox.connections.engine_connection import Link
 from sandbox.connections.engine_pair import EnginePair
 from sandbox.connections.events import Event, RunEnd
 from sandbox.engine.protocol import codec, frames
@@ -66,8 +67,7 @@ class IsolatedTests:
             list(job.files.values()),
             self.limits,
             max_frame=self.limits.result_bytes + FRAME_MARGIN_BYTES,
-            link=can_link,
-            relayed=not can_link,
+            link=Link(offered=True) if can_link else Link(relayed=True),
         )
         self.test_judge = self.engines.test_judge.start(
             {
@@ -82,8 +82,7 @@ class IsolatedTests:
             },
             [],
             replace(self.limits, processes=0, descriptors=max(64, self.limits.descriptors)),
-            linked_to=self.candidate if can_link else 0,
-            relayed=not can_link,
+            link=Link(candidate=self.candidate) if can_link else Link(relayed=True),
         )
         if not can_link:
             self.engines.relay(self.candidate, self.test_judge)

@@ -27,7 +27,7 @@ ALL = "\n".join(TRICKS)
 
 
 def watch(page: Page) -> list[str]:
-    """What a page does that text does not: requests elsewhere, dialogs, errors."""
+    """Return a list to which each request to another host, dialog and error of *page* is added."""
     seen: list[str] = []
     page.on("request", lambda r: seen.append(r.url) if "example.invalid" in r.url or "/logout" in r.url else None)
     page.on("dialog", lambda d: (seen.append(d.message), d.dismiss()))
@@ -61,7 +61,7 @@ INJECTED = """() => {
 
 @pytest.fixture
 def tricky(monkeypatch: Any) -> Preference:
-    """Tricks in every field that a model, a person or a bundle fills; the preference of the only pair."""
+    """Store malicious texts in every field that a model, a person or a bundle fills; return the only preference."""
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "style"})[0]
     (pair,) = waiting_pairs(1, texts=(ALL, ALL + "."), prompt=ALL)
@@ -87,7 +87,7 @@ def tricky(monkeypatch: Any) -> Preference:
 
 
 def addresses(preference: Preference) -> list[str]:
-    """Every page that holds them, those of the admin for every model that is registered there."""
+    """Return the addresses of all pages that show the texts, with those of the admin for every registered model."""
     run, response, case = preference.run, preference.first, preference.case
     site = [
         f"/review/{Pair.objects.get().pk}/",

@@ -52,14 +52,15 @@ def episode(
     packages: Sequence[str] = (),
 ) -> Episode:
     """Return an episode whose code runs in a real sandbox. *state* continues another episode."""
-    return Episode(
+    playing = Episode(
         environment(harness, files=files, rules=rules, packages=packages),
         case or CaseData(id="c", input="Hello."),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
         seed=7,
         services=Services(call_model=call_model, pool=pool or get_shared_pool(PoolOptions())),
-        state=state,
     )
+    playing.restore(state or {})
+    return playing
 
 
 class Recorded:

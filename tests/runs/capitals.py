@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runs.config.parsing import parse_config_text
+from runs.config.parsing import read_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.runner import execute_run
@@ -57,7 +57,7 @@ def config_text(url: str, **changes: Any) -> str:
 
 
 def load(folder: Path, text: str) -> RunConfig:
-    return parse_config_text(text, source_for_command(folder, "test.yaml"))
+    return read_config_text(text, source_for_command(folder, "test.yaml")).require_valid()
 
 
 def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, SilentListener]:

@@ -44,7 +44,7 @@ class ZipStream:
             yield self.take()
             for part in parts:
                 file.write(part)
-                if self._output.ready:  # the compressor keeps what is little
+                if self._output.ready:  # the compressor holds back small amounts
                     yield self.take()
 
     def add_file(self, path: Path) -> Iterator[bytes]:

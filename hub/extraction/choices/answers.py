@@ -15,8 +15,8 @@ from hub.extraction.choices.positions import marked_label, opening_option, openi
 from hub.extraction.choices.several import is_uncertain
 from hub.extraction.choices.stated import stated_label
 from hub.extraction.corrections import reopening_positions, statement_versions
+from hub.extraction.final_answers import final_answer
 from hub.extraction.normalization import answer_text, without_struck
-from hub.extraction.statements import final_answer
 
 _ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
 _OPTION = re.compile(rf"^{OPTION}\s+(?=\S+$)", re.IGNORECASE)  # before a label that ends the text

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hub.extraction.choices.options import OptionReader, flatten, keep_words
 from hub.extraction.choices.phrases import AFTER_LABEL, LIST_NUMBER, OPTION
-from hub.extraction.statements import strip_markup
+from hub.extraction.markup import strip_markup
 
 SEVERAL = "\0several"  # in place of a label: the text names more than one
 

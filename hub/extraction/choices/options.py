@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from hub.extraction.choices.phrases import CLAUSE, DENIAL, LEADS_TO, LIST_NUMBER, MONEY, SAID_RIGHT, SAID_WRONG
+from hub.extraction.markup import strip_markup
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.quantities import find_numbers, plain, quantities
-from hub.extraction.statements import strip_markup
 
 SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
 # An option about several others: "All of the above", "Both A and C", "A, B and D".

@@ -9,7 +9,7 @@ from hub.extraction.choices.labels import LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten, without_denials
 from hub.extraction.choices.phrases import NEGATIVE_OPTION, RANKED, SENTENCE_END
 from hub.extraction.corrections import ALTERNATIVELY
-from hub.extraction.statements import strip_markup
+from hub.extraction.markup import strip_markup
 
 _PART_END = re.compile(r"[*_]{0,4}(?:[,;:]|\s[-–—])\s")
 

@@ -6,7 +6,7 @@ from hub.extraction.choices.exclusions import ruled_out_patterns, several_patter
 from hub.extraction.choices.labels import LabelReader
 from hub.extraction.choices.phrases import CHOSEN, DENIAL, LEADS_TO, OPTION, REASON, WRONG
 from hub.extraction.corrections import ALTERNATIVELY
-from hub.extraction.statements import strip_markup
+from hub.extraction.markup import strip_markup
 
 _LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 

@@ -6,7 +6,8 @@ from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.phrases import SENTENCE_END
 from hub.extraction.choices.several import calls_right_too, names_several, other_follows
 from hub.extraction.corrections import statement_versions
-from hub.extraction.statements import Marker, Statement, statements
+from hub.extraction.marks import Marker, Statement
+from hub.extraction.statements import statements
 
 _MOST_STATEMENTS = 20  # number of statements that are tried
 

@@ -6,25 +6,17 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from hub.extraction.corrections import (
-    ALTERNATIVELY,
-    withdrawal_end,
-)
+from hub.extraction.corrections import ALTERNATIVELY, withdrawal_end
 from hub.extraction.json_values import only_json_value
+from hub.extraction.marks import Marker, Statement
 from hub.extraction.normalization import answer_text, without_struck
 from hub.extraction.numeric.bounds import is_limit, is_strict_limit
-from hub.extraction.numeric.clauses import (
-    LINK,
-    LONGEST_LINK,
-    MOST_TRIED,
-    clause_value,
-    offers_alternative,
-    statement_value,
-)
+from hub.extraction.numeric.clauses import MOST_TRIED, clause_value, offers_alternative, statement_value
+from hub.extraction.numeric.links import LINK, LONGEST_LINK
 from hub.extraction.numeric.prose import read_prose
 from hub.extraction.numeric.quantities import Quantity
 from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
-from hub.extraction.statements import Marker, Statement, statements
+from hub.extraction.statements import statements
 
 _CERTAINTIES = ("confidence", "certainty", "probability")  # beside an answer: {"value": 42, "confidence": 0.9}
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)

@@ -60,70 +60,57 @@ def require_pool(context: EpisodeContext[HarnessOptions]) -> Pool:
     return context.services.pool
 
 
-async def call_function(
-    context: EpisodeContext[HarnessOptions],
-    path: str,
-    function: str,
-    args: list[JSON],
-    *,
-    files: Mapping[str, bytes],
-    seconds: float,
-) -> JSON:
-    """Call `function` of the bundle's file *path*. Raises HarnessError for every kind of failure."""
-    outcome = await _run(context, files, path, function, args, seconds)
-    if outcome.status is not Status.COMPLETED:
-        temporary = outcome.status in (Status.INFRA_ERROR, Status.TIMEOUT)
-        raise HarnessError(f"{path}: {function} failed: {_failure_text(outcome)}", temporary=temporary)
-    return outcome.value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleCode:
+    """Python file of a bundle, whose functions an episode calls in the sandbox.
 
-
-async def call_tool(
-    context: EpisodeContext[HarnessOptions],
-    path: str,
-    function: str,
-    *,
-    state_parameter: str,
-    state: JSON,
-    arguments: Mapping[str, JSON],
-    files: Mapping[str, bytes],
-    seconds: float,
-) -> ToolResult:
-    """Call a tool, with the state in *state_parameter*, or without it if that is empty.
-
-    Raises BundleCodeFailed if it gave no result, SandboxUnavailable if the sandbox itself failed.
+    `files` are those that the code may import or read, `path` included. `seconds` is the time limit of a call.
     """
-    args = [path, function, state_parameter, state, dict(arguments)]
-    outcome = await _run(context, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
-    if outcome.status is Status.INFRA_ERROR:
-        raise SandboxUnavailable(f"{path}: {function} could not be run: {_failure_text(outcome)}")
-    value = outcome.value
-    if outcome.status is not Status.COMPLETED or not isinstance(value, dict):
-        raise BundleCodeFailed(_failure_text(outcome), outcome.wall_ms)
-    return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
 
+    context: EpisodeContext[HarnessOptions]
+    path: str
+    files: Mapping[str, bytes]
+    seconds: float
 
-async def _run(
-    context: EpisodeContext[HarnessOptions],
-    files: Mapping[str, bytes],
-    module: str,
-    function: str,
-    args: list[JSON],
-    seconds: float,
-) -> Outcome:
-    try:
-        job = CallJob(
-            files=files,
-            module=module,
-            function=function,
-            args=args,
-            limits=Limits(cpu_s=seconds, wall_s=seconds),
-            max_result_bytes=MAX_RESULT_BYTES,
-        )
-    except ValueError as error:
-        raise HarnessError(f"The bundle's code cannot be called: {error}") from None
-    outcome = await require_pool(context).arun(job)
-    context.services.record_call_ms(outcome.wall_ms)
-    return outcome
+    async def call_function(self, function: str, args: list[JSON]) -> JSON:
+        """Call *function* with *args* and return its result. Raises HarnessError for every kind of failure."""
+        outcome = await self._run(self.files, self.path, function, args)
+        if outcome.status is not Status.COMPLETED:
+            temporary = outcome.status in (Status.INFRA_ERROR, Status.TIMEOUT)
+            raise HarnessError(f"{self.path}: {function} failed: {_failure_text(outcome)}", temporary=temporary)
+        return outcome.value
+
+    async def call_tool(
+        self, function: str, arguments: Mapping[str, JSON], *, state: JSON, state_parameter: str
+    ) -> ToolResult:
+        """Call a tool, with the state in *state_parameter*, or without it if that is empty.
+
+        Raises BundleCodeFailed if it gave no result, SandboxUnavailable if the sandbox itself failed.
+        """
+        args = [self.path, function, state_parameter, state, dict(arguments)]
+        outcome = await self._run({**self.files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args)
+        if outcome.status is Status.INFRA_ERROR:
+            raise SandboxUnavailable(f"{self.path}: {function} could not be run: {_failure_text(outcome)}")
+        value = outcome.value
+        if outcome.status is not Status.COMPLETED or not isinstance(value, dict):
+            raise BundleCodeFailed(_failure_text(outcome), outcome.wall_ms)
+        return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
+
+    async def _run(self, files: Mapping[str, bytes], module: str, function: str, args: list[JSON]) -> Outcome:
+        try:
+            job = CallJob(
+                files=files,
+                module=module,
+                function=function,
+                args=args,
+                limits=Limits(cpu_s=self.seconds, wall_s=self.seconds),
+                max_result_bytes=MAX_RESULT_BYTES,
+            )
+        except ValueError as error:
+            raise HarnessError(f"The bundle's code cannot be called: {error}") from None
+        outcome = await require_pool(self.context).arun(job)
+        self.context.services.record_call_ms(outcome.wall_ms)
+        return outcome
 
 
 def _failure_text(outcome: Outcome) -> str:

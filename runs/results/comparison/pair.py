@@ -150,7 +150,12 @@ def compare(
     models = []
     for a, b in pairs:
         found = [
-            _compare_environment(run_a, run_b, environments_a[slug], environments_b[slug], a, b, loader)
+            _compare_environment(
+                environments_a[slug],
+                environments_b[slug],
+                loader.side(run_a, environments_a[slug], a),
+                loader.side(run_b, environments_b[slug], b),
+            )
             for slug in shared
         ]
         models.append(ModelComparison(model_a=a.label, model_b=b.label, environments=found))
@@ -242,15 +247,8 @@ def _run_environments(run: Run) -> dict[str, RunEnvironment]:
 
 
 def _compare_environment(
-    run_a: Run,
-    run_b: Run,
-    environment_a: RunEnvironment,
-    environment_b: RunEnvironment,
-    a: RunModel,
-    b: RunModel,
-    loader: CaseLoader,
+    environment_a: RunEnvironment, environment_b: RunEnvironment, side_a: Side, side_b: Side
 ) -> EnvironmentComparison:
-    side_a, side_b = loader.side(run_a, environment_a, a), loader.side(run_b, environment_b, b)
     left_out: Counter[str] = Counter()
     rows_a: list[int] = []  # of the cases that are compared
     rows_b: list[int] = []

@@ -94,7 +94,7 @@ def start_services(
 
 def _host_options(api: docker.APIClient, spec: BoxSpec, service: ServiceSpec, image: str, cpus: int) -> Keywords:
     limits = spec.limits
-    inspect: Callable[[str], Keywords] = api.inspect_image  # it has no types
+    inspect: Callable[[str], Keywords] = api.inspect_image  # the library has no types for it
     found = inspect(image)
     writable = {"/tmp", "/run", *(found["Config"].get("Volumes") or ()), *service.writable}  # noqa: S108
     folder = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_mb}m,nr_inodes=64k"

@@ -53,14 +53,16 @@ def counting(monkeypatch):
     Own.seen = []
 
 
-def episode(**options):
-    return Episode(
+def episode(state=None, **options):
+    created = Episode(
         environment({"type": "counting"}, rules=[{"type": "own"}]),
         CaseData(id="c", input="x"),
         key=KEY,
         services=Services(),
         **options,
     )
+    created.restore(state or {})
+    return created
 
 
 async def test_steps_return_new_messages_and_the_last_one_the_reward():

@@ -63,13 +63,14 @@ def play(tests: str = "cat $WORKDIR/log; exit 0", state: Any = None, **options: 
     files = {"tests/test.sh": tests, **options.pop("files", {})}
     limits = {"memory_mb": 128, "disk_mb": 16, "pids": 64, **options.pop("limits", {})}
     harness = {"type": "workspace", "image": containers.image(), "limits": limits, **options}
-    return Episode(
+    episode = Episode(
         environment(harness, files=files, rules=[RULE]),
         CaseData(id="c", input="Work.", files={"given": "from the case\n"}),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=1, model="a"),
         services=Services(snapshots=FOLDER),
-        state=state,
     )
+    episode.restore(state or {})
+    return episode
 
 
 def bash(*commands: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
-from runs.config.parsing import parse_config_text
+from runs.config.parsing import read_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.execution.runner import execute_run
 from runs.execution.session.context import ExecutionOptions
@@ -81,7 +81,7 @@ def play(folder: Path, recordings: list[dict[str, Any]], **changes: Any) -> Run:
             **changes,
         }
     )
-    config = parse_config_text(text, source_for_command(folder, "test.yaml"))
+    config = read_config_text(text, source_for_command(folder, "test.yaml")).require_valid()
     run = create_run(config=config, environments=find_environments(config))
     return execute(run, config)
 

@@ -7,7 +7,7 @@ import pytest
 
 from hub.protocols.calls import CallKey
 from runs.config.parsed import ConfigError
-from runs.config.parsing import parse_config_text
+from runs.config.parsing import read_config_text
 from runs.config.schema import RunConfig
 from runs.config_source import ConfigSource
 from runs.providers.registry import PROVIDERS
@@ -47,12 +47,12 @@ def source(tmp_path: Path, **variables: str) -> ConfigSource:
 
 def problems_of(text: str, tmp_path: Path, overrides: list[str] | None = None, **variables: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        parse_config_text(text, source(tmp_path, **variables), overrides)
+        read_config_text(text, source(tmp_path, **variables), overrides).require_valid()
     return [str(problem) for problem in caught.value.problems]
 
 
 def good(tmp_path: Path, *overrides: str) -> RunConfig:
-    return parse_config_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides))
+    return read_config_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides)).require_valid()
 
 
 def test_valid_config_is_parsed(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_valid_config_is_parsed(tmp_path: Path) -> None:
 def test_stored_config_has_no_key_and_parses_to_the_same_config(tmp_path: Path) -> None:
     stored = good(tmp_path).stored()
     assert "sk-secret" not in str(stored)
-    again = parse_config_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x"))
+    again = read_config_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x")).require_valid()
     assert again.stored() == stored
 
 
@@ -130,7 +130,7 @@ def test_problems_of_overrides_name_the_option_set(tmp_path: Path) -> None:
 def test_repeated_problems_are_shortened(tmp_path: Path) -> None:
     models = "".join(f"  - {{name: m{i}, provider: openai, model: m}}\n" for i in range(9)).replace("openai", "nobody")
     with pytest.raises(ConfigError) as caught:
-        parse_config_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path))
+        read_config_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path)).require_valid()
     assert len(caught.value.problems) == 9
     assert len(caught.value.lines()) == 4
     assert caught.value.lines()[-1].strip() == "and 6 more like it"
@@ -300,7 +300,7 @@ def test_set_of_an_unknown_key_is_rejected(tmp_path: Path, override: str, expect
 
 def test_variables_are_rejected_if_the_source_has_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_config_text(GOOD, ConfigSource(name="web"))
+        read_config_text(GOOD, ConfigSource(name="web")).require_valid()
     assert any("command line only" in str(problem) for problem in caught.value.problems)
 
 
@@ -313,10 +313,12 @@ def test_config_with_too_many_items_is_rejected_before_they_are_checked(
     monkeypatch.setattr(RunConfig, "model_validate", fail)
     text = "name: x\nenvironments: [" + ", ".join(f"e{i}" for i in range(20_000)) + "]\nmodels: []\n"
     with pytest.raises(ConfigError) as caught:
-        parse_config_text(text, source(tmp_path))
+        read_config_text(text, source(tmp_path)).require_valid()
     (problem,) = caught.value.problems
     assert problem.path == "environments"
     assert "20,000 items; a config has at most 500 here" in problem.message
     seats = ", ".join(["{name: a, provider: openai, model: m}"] * 51)
     with pytest.raises(ConfigError, match=r"roles\.user"):
-        parse_config_text(f"name: x\nenvironments: [a]\nmodels: []\nroles: {{user: [{seats}]}}\n", source(tmp_path))
+        read_config_text(
+            f"name: x\nenvironments: [a]\nmodels: []\nroles: {{user: [{seats}]}}\n", source(tmp_path)
+        ).require_valid()

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hub.models import Case
-from runs.config.parsing import parse_config_text
+from runs.config.parsing import read_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.execution.runner import execute_run
 from runs.missing import count_missing
@@ -76,7 +76,7 @@ def new_run(folder: Path) -> Run:
             "tracking": {"mlflow": False},
         }
     )
-    config = parse_config_text(text, source_for_command(folder, "test.yaml"))
+    config = read_config_text(text, source_for_command(folder, "test.yaml")).require_valid()
     return create_run(config=config, environments=find_environments(config))
 
 
