@@ -10,7 +10,7 @@ from hub.extraction.choices.exclusions import remaining_label
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
-from hub.extraction.choices.phrases import OPTION, SENTENCE_END
+from hub.extraction.choices.phrases import OPTION
 from hub.extraction.choices.positions import marked_label, opening_option, opening_word, trailing_label, without_listing
 from hub.extraction.choices.several import is_uncertain
 from hub.extraction.choices.stated import stated_label
@@ -84,7 +84,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 def _unstated_label(text: str, reader: LabelReader) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = without_listing(reader, [line for line in text.split("\n") if line.strip()])
-    last_sentences = SENTENCE_END.split(lines[-1]) if lines else [""]
+    last_sentences = reader.options.sentences(lines[-1]) if lines else [""]
     last = last_sentences[-1]
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
@@ -95,8 +95,7 @@ def _unstated_label(text: str, reader: LabelReader) -> str | None:
     if label := opening_option(reader, text):
         return label
     short = len(text) <= SHORT_TEXT
-    lines = text.split("\n") if short else []
-    sentences = [sentence for line in lines for sentence in SENTENCE_END.split(line)] or last_sentences
+    sentences = reader.options.sentences(text) if short else last_sentences
     worded = reader.options.label_by_words(final_answer(text) or "") or reader.options.label_by_sentences(
         sentences, all_of_them=short
     )

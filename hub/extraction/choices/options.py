@@ -4,7 +4,16 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 
-from hub.extraction.choices.phrases import CLAUSE, DENIAL, LEADS_TO, LIST_NUMBER, MONEY, SAID_RIGHT, SAID_WRONG
+from hub.extraction.choices.phrases import (
+    CLAUSE,
+    DENIAL,
+    LEADS_TO,
+    LIST_NUMBER,
+    MONEY,
+    SAID_RIGHT,
+    SAID_WRONG,
+    SENTENCE_END,
+)
 from hub.extraction.markup import strip_markup
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
@@ -54,6 +63,17 @@ class OptionReader:
     def are_comments(self) -> bool:
         """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
         return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)
+
+    def sentences(self, text: str) -> list[str]:
+        """Return the sentences and lines of *text*. None ends within an option such as "Dr. Seuss" or "U.S. Steel"."""
+        options = [option.strip() for _, option in self._options if SENTENCE_END.search(option.strip())]
+        quoted = [match.span() for option in options for match in re.finditer(re.escape(option), text, re.IGNORECASE)]
+        found, start = [], 0
+        for end in SENTENCE_END.finditer(text):
+            if not any(first <= end.start() < last for first, last in quoted):
+                found.append(text[start : end.start()])
+                start = end.end()
+        return [*found, text[start:]]
 
     def without_texts(self, text: str) -> str:
         """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""

@@ -43,3 +43,19 @@ def test_first_sentence_that_is_a_label_or_an_option_decides() -> None:
     assert choice("True. It is false that whales are fish.", ["true", "false"]) == "true"
     assert choice("The review is negative. It says nothing positive.", ["positive", "negative"]) == "negative"
     assert choice("Overall it is negative, although parts are positive.", ["positive", "negative"]) == "negative"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The author is Dr. Seuss. Mark Twain wrote others.", "A"),
+        ("Mr. Dahl is wrong. The author is Dr. Seuss.", "A"),
+        ("The saint is St. Augustine. Dr. Seuss was a writer.", "C"),
+        ("The author is Mark Twain. Dr. Seuss wrote others.", "B"),
+        ("The company is U.S. Steel. Mark Twain was no owner.", "D"),
+        ("U.S. Steel, because it is the oldest. Mark Twain never worked there.", "D"),
+    ],
+)
+def test_full_stop_within_an_option_does_not_end_the_sentence(text: str, expected: str) -> None:
+    options = ["Dr. Seuss", "Mark Twain", "St. Augustine", "U.S. Steel"]
+    assert choice(text, "ABCD", options) == expected
