@@ -48,14 +48,23 @@ _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
     r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
 )
+_TITLE = rf"(?:the\s+)?(?:{_SUBJECT}|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
 # "Answer: 42", "**Final answer (in km):** 42", "Selected option: B", "【答案】B", at the beginning of a line.
 _LABELLED = re.compile(
-    rf"^{_EDGE}【?(?:the\s+)?(?:{_SUBJECT}|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
-    rf"(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：】]{_OPENING}(?P<rest>.*)$",
+    rf"^{_EDGE}【?{_TITLE}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：】]{_OPENING}(?P<rest>.*)$",
     re.IGNORECASE,
 )
-# The heading "### Answer": the statement is the next line.
-_HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
+# "### Answer", "So the answer is:", "The final answer is as follows:", as a line: the statement is the next line.
+_CONCLUDING = (
+    r"(?:(?:so|thus|therefore|hence|then|and|finally|consequently|overall|in\s+(?:conclusion|summary|short)|to\s+conclude"
+    r"|as\s+a\s+result|(?:this|that|which)\s+means(?:\s+that)?),?\s+){0,2}"
+)
+_HEADING = re.compile(
+    rf"^{_EDGE}{_CONCLUDING}{_TITLE}(?:\s+(?:is|would\s+be)(?:\s+(?:as\s+follows|the\s+following|below))?)?"
+    rf"{_EDGE}[:：.]?{_EDGE}$",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"[ \t]*[-•>][ \t]+(?=[*_\"'“]*[^\W\d])")  # of a list or a quotation: "- Paris"
 # "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" or "another valid
 # answer is 41" about another one.
 _OTHER_ANSWER = "".join(
@@ -157,12 +166,15 @@ def _is_denied(text: str, statement: Statement, last: int) -> bool:
 def _labelled(text: str) -> Iterator[Statement]:
     start = 0
     after_heading = False
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
         end = start + len(line)
-        if after_heading and line.strip(" *_`$\t"):
+        if after_heading and line.strip(" *_`$\\[\t"):  # it has more than the marks before an answer
             after_heading = False
             if not _LABELLED.match(line):
-                yield Statement(Marker.LABEL, start, end, line)
+                bullet = _BULLET.match(line)
+                answer = start + bullet.end() if bullet and not _BULLET.match(following) else start
+                yield Statement(Marker.LABEL, answer, end, text[answer:end])
         if len(line) <= _LONGEST_LINE:
             match = _LABELLED.match(line)
             if match and match["rest"].strip():

@@ -84,7 +84,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 def _unstated_label(text: str, reader: LabelReader) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = without_listing(reader, [line for line in text.split("\n") if line.strip()])
-    last_sentences = reader.options.sentences(lines[-1]) if lines else [""]
+    last_sentences = list(reader.options.sentences(lines[-1] if lines else ""))
     last = last_sentences[-1]
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
@@ -95,7 +95,7 @@ def _unstated_label(text: str, reader: LabelReader) -> str | None:
     if label := opening_option(reader, text):
         return label
     short = len(text) <= SHORT_TEXT
-    sentences = reader.options.sentences(text) if short else last_sentences
+    sentences = list(reader.options.sentences(text)) if short else last_sentences
     worded = reader.options.label_by_words(final_answer(text) or "") or reader.options.label_by_sentences(
         sentences, all_of_them=short
     )

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hub.extraction.choices.phrases import (
     CLAUSE,
@@ -64,16 +64,16 @@ class OptionReader:
         """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
         return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)
 
-    def sentences(self, text: str) -> list[str]:
-        """Return the sentences and lines of *text*. None ends within an option such as "Dr. Seuss" or "U.S. Steel"."""
+    def sentences(self, text: str) -> Iterator[str]:
+        """Yield the sentences and lines of *text*. None ends within an option such as "Dr. Seuss" or "U.S. Steel"."""
         options = [option.strip() for _, option in self._options if SENTENCE_END.search(option.strip())]
         quoted = [match.span() for option in options for match in re.finditer(re.escape(option), text, re.IGNORECASE)]
-        found, start = [], 0
+        start = 0
         for end in SENTENCE_END.finditer(text):
             if not any(first <= end.start() < last for first, last in quoted):
-                found.append(text[start : end.start()])
+                yield text[start : end.start()]
                 start = end.end()
-        return [*found, text[start:]]
+        yield text[start:]
 
     def without_texts(self, text: str) -> str:
         """Return *text* with labels alone in place of labels with the text of their option: "A. Paris", "A (Paris)"."""

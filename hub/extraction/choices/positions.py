@@ -23,7 +23,7 @@ def opening_word(reader: LabelReader, text: str) -> str | None:
 
 def opening_option(reader: LabelReader, text: str) -> str | None:
     """Return the label of the option that the text begins with: "Paris.", "Paris, because …", "Yes - it is"."""
-    first = reader.options.sentences(text)[0]
+    first = next(reader.options.sentences(text))
     named = strip_markup(first)
     without_article = re.sub(r"^(?:the|an?)\s+", "", named, flags=re.IGNORECASE)
     if label := (

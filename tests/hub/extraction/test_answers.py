@@ -40,6 +40,29 @@ def test_quoted_reasoning_tags_are_ignored(text: str, rest: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "introduction",
+    [
+        "The answer is:",
+        "So the final answer is:",
+        "**Therefore, the correct answer is:**",
+        "The final answer is as follows:",
+        "The answer is below.",
+        "Hence, the correct option is:",
+        "In conclusion, the answer is",
+        "Thus, the answer:",
+    ],
+)
+@pytest.mark.parametrize("answer", ["Paris", "**Paris**.", "- Paris", "> Paris", "\\[\nParis\n\\]"])
+def test_line_after_an_introduction_is_the_final_answer(introduction: str, answer: str) -> None:
+    assert final_answer(f"It is in France.\n\n{introduction}\n\n{answer}\n\nIt lies on the Seine.") == "Paris"
+
+
+def test_line_that_is_no_answer_after_an_introduction_is_ignored() -> None:
+    assert final_answer("Let us see what the answer is:\n\nFirst add 5 and 3.") is None
+    assert final_answer("The answer is:\n- Paris\n- Rome") == "- Paris"  # a list is no single answer
+
+
+@pytest.mark.parametrize(
     ("text", "answer"),
     [
         ("<answer>Paris</answer>", "Paris"),
