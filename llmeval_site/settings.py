@@ -1,4 +1,4 @@
-"""All settings. Only this module reads environment variables (and `.env`); docs/operations.md lists them."""
+"""All settings. Only this module reads environment variables (and `.env`); docs/settings.md lists them."""
 
 import secrets
 from contextlib import suppress

@@ -38,7 +38,7 @@ def test_every_command_is_documented(command: str) -> None:
 def test_documented_settings_match_those_in_the_code() -> None:
     source = (ROOT / "llmeval_site" / "settings.py").read_text(encoding="utf-8")
     read = set(re.findall(r"ENV\.(?:text|secret|flag|number|words|choice)\(\s*\"([A-Z_]+)\"", source))
-    documented = set(re.findall(r"^\| `([A-Z_]+)` \|", page("operations.md"), re.MULTILINE))
+    documented = set(re.findall(r"^\| `([A-Z_]+)` \|", page("settings.md"), re.MULTILINE))
     assert read == documented
 
 

@@ -64,7 +64,7 @@ def test_pods_meet_the_restricted_standard_and_mount_only_their_volumes(name: st
 
 
 def test_settings_of_the_manifests_are_documented() -> None:
-    documented = (settings.BASE_DIR / "docs" / "operations.md").read_text(encoding="utf-8")
+    documented = (settings.BASE_DIR / "docs" / "settings.md").read_text(encoding="utf-8")
     (config,) = resources(FOLDER / "config.yaml")
     (secret,) = resources(FOLDER / "secret.example.yaml")
     names = {*config["data"], *secret["stringData"]} - {"OPENAI_API_KEY"}
