@@ -40,6 +40,16 @@ def environment_notes(
     return notes
 
 
+def cache_notes(*, cached_a: int, cached_b: int) -> list[str]:
+    """Return a sentence if cases cost nothing because their replies came from the cache."""
+    if not cached_a and not cached_b:
+        return []
+    return [
+        f"Costs are compared without the cases that were answered from the cache: {counted(cached_a, 'case')} in A, "
+        f"{cached_b:,} in B."
+    ]
+
+
 def _left_out(number: int) -> str:
     return f"Left out: {counted(number, 'case')},"
 

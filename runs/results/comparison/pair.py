@@ -11,7 +11,7 @@ from hub.common.errors import UserError
 from hub.protocols.messages import JSON
 from runs.models import Run, RunEnvironment, RunModel
 from runs.results.comparison.cases import ONLY_A, ONLY_B, CaseLoader, Side, match_cases, reason_not_compared
-from runs.results.comparison.notes import environment_notes, model_notes, run_notes
+from runs.results.comparison.notes import cache_notes, environment_notes, model_notes, run_notes
 from runs.results.counting import clusters_of
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 from runs.results.statistics.resampling import PairedRatio, paired_ratio
@@ -265,7 +265,7 @@ def _compare_environment(
     means_b = [side_b.means[row] or 0.0 for row in rows_b]
     grouped = _clusters(side_a, rows_a) or _clusters(side_b, rows_b)
     paired = paired_difference(means_a, means_b, grouped)
-    cost = ([side_a.cases.cost[row] for row in rows_a], [side_b.cases.cost[row] for row in rows_b])
+    cost = ([_cost(side_a, row) for row in rows_a], [_cost(side_b, row) for row in rows_b])
     latency = ([side_a.cases.latency[row] for row in rows_a], [side_b.cases.latency[row] for row in rows_b])
     better_a = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x > y]
     better_b = [row for row, x, y in zip(rows_a, means_a, means_b, strict=True) if x < y]
@@ -280,7 +280,11 @@ def _compare_environment(
         better_a=_ids(side_a, better_a),
         better_b=_ids(side_a, better_b),
         left_out={reason: count for reason, count in left_out.items() if count},
-        notes=environment_notes(environment_a, environment_b, paired, left_out),
+        notes=environment_notes(environment_a, environment_b, paired, left_out)
+        + cache_notes(
+            cached_a=sum(_is_cached(side_a, row) for row in rows_a),
+            cached_b=sum(_is_cached(side_b, row) for row in rows_b),
+        ),
     )
 
 
@@ -291,6 +295,16 @@ def _clusters(side: Side, rows: Sequence[int]) -> list[str | int] | None:
         return None
     named = {found.case[row]: cluster for row in rows if (cluster := found.cluster[row])}
     return clusters_of([found.case[row] for row in rows], named)
+
+
+def _is_cached(side: Side, row: int) -> bool:
+    """Whether nothing was paid for the case at *row*, because no reply was requested for it."""
+    return side.cases.cost[row] == 0 and side.cases.latency[row] is None
+
+
+def _cost(side: Side, row: int) -> float | None:
+    """Return what the case at *row* costs; None if unknown, as for cases answered from the cache."""
+    return None if _is_cached(side, row) else side.cases.cost[row]
 
 
 def _ids(side: Side, rows: Sequence[int]) -> list[str]:

@@ -130,6 +130,23 @@ def test_gate_of_runs_follows_accuracy_and_cost(runs: list[Run]) -> None:
     assert decide_gate("cost <= 2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
 
 
+def test_cost_gate_leaves_out_cases_answered_from_the_cache(runs: list[Run]) -> None:
+    new = Response.objects.filter(run_environment__run=runs[0])
+    cached = [response.pk for response in new.order_by("id")[:15]]
+    new.filter(pk__in=cached).update(cost_usd=0.0, latency_ms=None)
+    found = compare_all(runs[:2])
+    (item,) = found[0].models[0].environments
+    assert (item.paired.n, item.cost.n, item.cost.mean_a) == (40, 25, pytest.approx(0.02))
+    assert "answered from the cache: 15 cases in A, 0 in B." in item.notes[-1]
+    assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
+
+
+def test_cost_gate_is_inconclusive_if_all_cases_were_answered_from_the_cache(runs: list[Run]) -> None:
+    new = Response.objects.filter(run_environment__run=runs[0])
+    new.update(cost_usd=0.0, latency_ms=None)
+    assert decide_gate("cost <= 1.2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
+
+
 def test_condition_with_an_interval_has_no_note_on_why_there_is_none(runs: list[Run]) -> None:
     (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
     assert check.bounds is not None and check.note == ""
