@@ -131,6 +131,13 @@ async def test_setup_is_run_by_the_program_of_its_first_line(image: str) -> None
 
 
 @pytest.mark.docker
+async def test_setup_whose_interpreter_is_missing_is_reported_with_its_name(image: str) -> None:
+    playing = play(image, setup="setup.sh", files={"setup.sh": "#!/bin/nosuch\n"})
+    with pytest.raises(HarnessError, match=r"setup.sh failed: the image has no '/bin/nosuch', which the first line"):
+        await playing.reset()
+
+
+@pytest.mark.docker
 async def test_failed_setup_is_an_error_of_the_environment_and_leaves_no_box(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo broken; exit 4\n"})
     with pytest.raises(HarnessError, match=r"setup.sh failed: broken\n\[exit code 4"):
@@ -216,6 +223,12 @@ grep -q secret /tmp/out && echo 1 > "$REWARD" || echo 0.25 > "$REWARD"
         (b"echo 1 >&2; false", None, "tests/test.sh wrote no reward.json; it ended with exit code 1: 1"),
         (b'echo NaN > "$REWARD"', None, "The reward in reward.json is nan; it must be from 0 to 1."),
         (b"sleep 60", 0.0, "tests/test.sh did not end within 2 seconds."),
+        (
+            b"#!/bin/pyhton3 -I\n",
+            None,
+            "tests/test.sh wrote no reward.json; it ended with exit code 127: "
+            "the image has no '/bin/pyhton3', which the first line of the script names.",
+        ),
     ],
 )
 async def test_reward_file_decides_and_a_missing_one_is_unscored(
