@@ -28,6 +28,7 @@ from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed,
 from sandbox.connections.owners import owner
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
+    MAX_ARTIFACTS,
     VERIFY,
     Artifacts,
     ArtifactsTooLarge,
@@ -137,7 +138,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             except ArtifactsTooLarge:
                 return Verdict.of(
                     False,
-                    f"The artifacts have more than {options.artifacts_mb} MB or too many files; none were checked.",
+                    f"The artifacts have more than {options.artifacts_mb} MB, or more than {MAX_ARTIFACTS:,} files "
+                    "and folders; none were checked.",
                 )
             # The model's files decide whether they can be copied. A failed copy counts as wrong, not as errored.
             except WorkspaceError as error:

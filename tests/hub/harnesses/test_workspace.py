@@ -265,6 +265,14 @@ async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_f
 
 
 @pytest.mark.docker
+async def test_artifacts_with_too_many_files_are_wrong_and_the_reason_has_the_limits(image: str) -> None:
+    step = await finish(image, "python3 -c 'for n in range(20_001): open(str(n), \"w\")'")
+    assert step.score is not None
+    reason = "The artifacts have more than 64 MB, or more than 20,000 files and folders; none were checked."
+    assert (step.score.value, step.score.rules[0].reason) == (0.0, reason)
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("mode", ["700", "0550"])
 async def test_script_starts_in_a_work_folder_that_only_its_owner_may_enter(image: str, mode: str) -> None:
     tests = b'test "$PWD" = /app && test "$(as-agent cat answer)" = 42 || { echo "in $PWD"; exit 1; }\n'
