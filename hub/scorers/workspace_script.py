@@ -15,13 +15,20 @@ from hub.harnesses.base import Services
 from hub.harnesses.boxes.state import WorkspaceState, handle_of
 from hub.harnesses.boxes.tools import describe_result
 from hub.harnesses.steps.script_imports import imports_artifacts
-from hub.harnesses.steps.workspace_files import code_of, is_shell_script, script_problem, unknown_folder
+from hub.harnesses.steps.workspace_files import (
+    code_of,
+    is_shell_script,
+    missing_interpreter,
+    script_problem,
+    unknown_folder,
+)
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, rounded_score
 from sandbox.connections.owners import owner
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
+    MAX_ARTIFACTS,
     VERIFY,
     Artifacts,
     ArtifactsTooLarge,
@@ -131,7 +138,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             except ArtifactsTooLarge:
                 return Verdict.of(
                     False,
-                    f"The artifacts have more than {options.artifacts_mb} MB or too many files; none were checked.",
+                    f"The artifacts have more than {options.artifacts_mb} MB, or more than {MAX_ARTIFACTS:,} files "
+                    "and folders; none were checked.",
                 )
             # The model's files decide whether they can be copied. A failed copy counts as wrong, not as errored.
             except WorkspaceError as error:
@@ -171,7 +179,7 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
             result = await in_thread(_run_script, engine, fresh, options, submission.files, world)
             # Programs of the agent that are still running could not write the reward, but end before it is read.
             await in_thread(engine.end_processes, fresh)
-            verdict = await in_thread(_verdict, engine, fresh, options, result)
+            verdict = await in_thread(_verdict, engine, fresh, options, result, submission.files[options.path])
         except WorkspaceError as error:
             raise ScoringFailed("environment", f"{options.path} cannot be run: {error}.") from None
         finally:
@@ -208,6 +216,11 @@ def _shares_process(options: WorkspaceScriptOptions, files: Mapping[str, bytes])
     return imports_artifacts({**files_beside_script(options, files), options.path: files[options.path]})
 
 
+def _script_path(options: WorkspaceScriptOptions) -> str:
+    """Return the path of the script in the box that scores."""
+    return f"{_TESTS}/{posixpath.basename(options.path)}"
+
+
 def _run_script(
     engine: WorkspaceEngine,
     box: Handle,
@@ -216,7 +229,7 @@ def _run_script(
     world: WorkspaceState,
 ) -> CommandResult:
     carried = {f"{_TESTS}/{path}": data for path, data in files_beside_script(options, files).items()}
-    script = f"{_TESTS}/{posixpath.basename(options.path)}"
+    script = _script_path(options)
     carried[script] = files[options.path]
     engine.write(box, carried, root=True, mode=0o700)
     engine.write(box, {f"{_PROGRAMS}/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
@@ -247,10 +260,13 @@ def _trusted_path(engine: WorkspaceEngine, box: Handle, world: WorkspaceState) -
     return trusted
 
 
-def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, result: CommandResult) -> Verdict:
+def _verdict(
+    engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, result: CommandResult, script: bytes
+) -> Verdict:
     if result.timed_out:
         return Verdict.of(False, f"{options.path} did not end within {options.timeout_s:g} seconds.")
     last = next((line for line in reversed(result.output.splitlines()) if line.strip()), "")
+    last = missing_interpreter(_script_path(options), script, result.output) or last
     ended = f"ended with exit code {result.exit_code}" + (f": {last[:300]}" if last else ".")
     if not options.reward:
         return Verdict.of(result.exit_code == 0, "" if result.exit_code == 0 else f"{options.path} {ended}")

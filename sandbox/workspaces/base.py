@@ -10,6 +10,7 @@ from sandbox.errors import SandboxUnavailable
 VERIFY = "/verify"  # folder of a scoring box that only root can enter
 SEED = "/.llmeval-workdir"  # folder of a built image with what its work folder begins with
 PACKAGES = "/opt/packages"  # folder of packages that Python imports, read-only, in boxes and in the image of packages
+MAX_ARTIFACTS = 20_000  # files and folders
 
 
 class WorkspaceLost(SandboxUnavailable):

@@ -13,6 +13,7 @@ from typing import IO, Required, TypedDict
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
+    MAX_ARTIFACTS,
     PACKAGES,
     SEED,
     VERIFY,
@@ -35,7 +36,6 @@ _REPLY_S = 30.0  # for the driver to reply after a command has ended
 _CHUNK = 1024 * 1024
 _REQUEST_BYTES = 2 * 1024 * 1024  # at most, of a request with several entries; the driver accepts 8 MiB
 _REQUEST_ENTRIES = 1000
-_MAX_ARTIFACTS = 20_000
 _MAX_SNAPSHOT = 100_000
 _SNAPSHOT_S = 120  # for packing or unpacking
 _SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
@@ -210,7 +210,7 @@ class DriverWorkspaces(WorkspaceEngine):
                 60.0,
                 paths=[posixpath.normpath(path) for path in paths],
                 max_bytes=max_mb * 1024 * 1024,
-                max_entries=_MAX_ARTIFACTS,
+                max_entries=MAX_ARTIFACTS,
             )
             for part in parts:
                 kind, path = part.get("part"), str(part.get("path", ""))

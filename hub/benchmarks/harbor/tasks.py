@@ -28,7 +28,7 @@ class TaskRefused(Exception):
 class HarborTask:
     """A task folder and what its environment needs. `solution` is the script of its gold answer, "" without one.
 
-    `labels` are the texts of `[metadata]` by which reports group results.
+    `labels` are the values of `[metadata]` by which reports group results.
     """
 
     id: str
@@ -39,7 +39,7 @@ class HarborTask:
     installs: Installs
     environment: Mapping[str, str]
     verifier_environment: Mapping[str, str]
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str | list[str]] = field(default_factory=dict)
     solution: str = ""
     without_solution: str = ""  # the reason
     from_root: bool = False
@@ -143,9 +143,14 @@ def read_task(folder: Path) -> HarborTask:
     )
 
 
-def _labels(config: dict[str, object]) -> dict[str, str]:
+def _labels(config: dict[str, object]) -> dict[str, str | list[str]]:
     metadata = get_table(config, "metadata")
-    return {key: str(metadata[key]) for key in ("difficulty", "category") if metadata.get(key)}
+    labels: dict[str, str | list[str]] = {
+        key: str(metadata[key]) for key in ("difficulty", "category") if metadata.get(key)
+    }
+    listed = metadata.get("tags")
+    tags = [tag for tag in listed if isinstance(tag, str) and tag] if isinstance(listed, list) else []
+    return {**labels, "tags": list(dict.fromkeys(tags))} if tags else labels
 
 
 def _workdir(folder: Path, environment: dict[str, object]) -> str:

@@ -10,7 +10,7 @@ from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.harnesses.boxes.options import ServiceOptions, WorkspaceOptions
 from hub.harnesses.boxes.state import Box, WorkspaceState
 from hub.harnesses.boxes.tools import describe_result
-from hub.harnesses.steps.workspace_files import command_of
+from hub.harnesses.steps.workspace_files import command_of, missing_interpreter
 from hub.protocols.cases import file_bytes
 from hub.protocols.messages import JSON
 from sandbox.connections.owners import owner
@@ -133,8 +133,8 @@ async def _prepare(
     except WorkspaceError as error:
         raise HarnessError(f"The box could not be prepared: {error}.", temporary=True) from None
     if result.exit_code or result.timed_out:
-        reason = f"{context.options.setup} failed: {describe_result(result)[-2000:]}"
-        raise HarnessError(reason, temporary=result.timed_out)
+        reason = missing_interpreter(script, setup, result.output) or describe_result(result)[-2000:]
+        raise HarnessError(f"{context.options.setup} failed: {reason}", temporary=result.timed_out)
 
 
 def built_image(options: WorkspaceOptions, files: Mapping[str, bytes]) -> str:

@@ -46,6 +46,18 @@ def command_of(path: str, content: bytes) -> str:
     return path if content.startswith(b"#!") else f"sh {path}"
 
 
+def missing_interpreter(path: str, content: bytes, output: str) -> str:
+    """Return what is wrong if bash could not run the script at *path* because the image lacks its interpreter, or "".
+
+    *output* is that of the script. The message of bash names the script, which exists, and not the interpreter.
+    """
+    message = f"{path}: cannot execute: required file not found"
+    if not content.startswith(b"#!") or not output.rstrip().endswith(message):
+        return ""
+    named = content[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    return f"the image has no {named[0]!r}, which the first line of the script names." if named else ""
+
+
 def is_shell_script(path: str, content: bytes) -> bool:
     """Return whether the first line of a file, or its name, says that a shell or its interpreter runs it."""
     return path.endswith((".sh", ".bash")) or (content.startswith(b"#!") and not path.endswith(".py"))

@@ -76,7 +76,7 @@ def test_labels_of_a_case_are_written_and_imported_again(tmp_path: Path) -> None
         {"source": "greeting@1.0.0", "case": "plain", "category": "tool-use"},
     ]
     labels = {task.id: task.labels for task in find_tasks(tmp_path / "tasks").tasks}
-    assert labels["hello"] == {"difficulty": 'schwer, "größer"', "category": "security"}
+    assert labels["hello"] == {"difficulty": 'schwer, "größer"', "category": "security", "tags": ["a", "b"]}
 
 
 def test_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

@@ -119,17 +119,27 @@ def test_folder_without_tasks_is_reported(tmp_path: Path) -> None:
         find_tasks(tmp_path / "nowhere")
 
 
-def test_difficulty_and_category_become_metadata_of_the_case(tmp_path: Path) -> None:
+def test_difficulty_category_and_tags_become_metadata_of_the_case(tmp_path: Path) -> None:
     toml = '[metadata]\ndifficulty = "hard"\ncategory = "security"\ntags = ["a"]\nworkdir = "/other"\n'
     write_task(tmp_path / "tasks" / "one", **{"task.toml": toml})
     write_bundle(find_tasks(tmp_path / "tasks"), tmp_path / "out", slug="tasks", version="1.0.0")
     metadata = json.loads((tmp_path / "out" / "cases.jsonl").read_text())["metadata"]
-    assert {key: metadata[key] for key in ("difficulty", "category", "workdir")} == {
+    assert {key: metadata[key] for key in ("difficulty", "category", "tags", "workdir")} == {
         "difficulty": "hard",
         "category": "security",
+        "tags": ["a"],
         "workdir": "/app",
     }
-    assert "tags" not in metadata
+
+
+@pytest.mark.parametrize(
+    ("tags", "imported"),
+    [('["a", "b", "a", ""]', ["a", "b"]), ('[1, true, "x"]', ["x"]), ('"one"', None), ("[]", None)],
+)
+def test_tags_that_are_not_texts_are_left_out(tmp_path: Path, tags: str, imported: list[str] | None) -> None:
+    write_task(tmp_path / "one", **{"task.toml": f"[metadata]\ntags = {tags}\n"})
+    [task] = find_tasks(tmp_path).tasks
+    assert task.labels.get("tags") == imported
 
 
 @pytest.mark.parametrize("below", ["", "one"])

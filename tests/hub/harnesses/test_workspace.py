@@ -131,6 +131,13 @@ async def test_setup_is_run_by_the_program_of_its_first_line(image: str) -> None
 
 
 @pytest.mark.docker
+async def test_setup_whose_interpreter_is_missing_is_reported_with_its_name(image: str) -> None:
+    playing = play(image, setup="setup.sh", files={"setup.sh": "#!/bin/nosuch\n"})
+    with pytest.raises(HarnessError, match=r"setup.sh failed: the image has no '/bin/nosuch', which the first line"):
+        await playing.reset()
+
+
+@pytest.mark.docker
 async def test_failed_setup_is_an_error_of_the_environment_and_leaves_no_box(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo broken; exit 4\n"})
     with pytest.raises(HarnessError, match=r"setup.sh failed: broken\n\[exit code 4"):
@@ -216,6 +223,12 @@ grep -q secret /tmp/out && echo 1 > "$REWARD" || echo 0.25 > "$REWARD"
         (b"echo 1 >&2; false", None, "tests/test.sh wrote no reward.json; it ended with exit code 1: 1"),
         (b'echo NaN > "$REWARD"', None, "The reward in reward.json is nan; it must be from 0 to 1."),
         (b"sleep 60", 0.0, "tests/test.sh did not end within 2 seconds."),
+        (
+            b"#!/bin/pyhton3 -I\n",
+            None,
+            "tests/test.sh wrote no reward.json; it ended with exit code 127: "
+            "the image has no '/bin/pyhton3', which the first line of the script names.",
+        ),
     ],
 )
 async def test_reward_file_decides_and_a_missing_one_is_unscored(
@@ -249,6 +262,14 @@ async def test_programs_of_the_agent_are_killed_before_the_script_if_memory_is_f
     step = await finish(image, "true", tests)
     assert step.score is not None
     assert (step.score.value, step.score.rules[0].reason) == (1.0, "")
+
+
+@pytest.mark.docker
+async def test_artifacts_with_too_many_files_are_wrong_and_the_reason_has_the_limits(image: str) -> None:
+    step = await finish(image, "python3 -c 'for n in range(20_001): open(str(n), \"w\")'")
+    assert step.score is not None
+    reason = "The artifacts have more than 64 MB, or more than 20,000 files and folders; none were checked."
+    assert (step.score.value, step.score.rules[0].reason) == (0.0, reason)
 
 
 @pytest.mark.docker
