@@ -41,12 +41,16 @@ def _decisive(text: str) -> Statement | None:
     return Statement(found.mark, before.start, found.end, f"{before.text} or {found.text}")
 
 
-# "Answer: **Paris**. It is in France.": the emphasis, which began before the statement, ends with the answer.
-_EMPHASIZED = re.compile(r"([^*\n]+)\*\*[.!]\s+(?=\S)")
+# "Answer: **Paris**. It is in France.", "The answer is **Paris**, the capital.", "**Paris** because …": the emphasis,
+# which began before the statement, ends with the answer.
+_EMPHASIZED = re.compile(
+    r"([^*\n]+)\*\*(?:[.!]\s+(?=\S)"
+    r"|,?\s+(?:because|since|as|which|who|whose|where|not|located)\b[^*]*$|,\s+(?:the|an?|so|also|in|on)\b[^*]*$)"
+)
 
 
 def _without_remark(statement: Statement) -> Statement:
-    """Return *statement* without the sentences that follow its text in bold."""
+    """Return *statement* without the sentence or the clause that follows its text in bold."""
     bold = _EMPHASIZED.match(statement.text)
     if bold is None or statement.mark == Marker.FORMAT:
         return statement

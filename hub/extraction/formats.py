@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from hub.extraction.marks import Marker, Statement
 
-_TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
+_TAGS = ("answer", "final_answer", "final-answer")
+_TAG = re.compile(rf"<(?P<tag>{'|'.join(_TAGS)})>(?P<text>.*?)(?:</(?P=tag)>|\Z)", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(
     r"[\"'](?P<key>(?:(?:final|correct|selected|chosen|best|my|your)[_ -]?)?(?:answer|choice|option|letter"
     r"|response|result))[\"']\s{0,9}:\s{0,9}"
@@ -55,10 +56,11 @@ def _closing_brace(text: str, open_at: int) -> int:
 
 
 def _tagged(text: str) -> Iterator[Statement]:
-    start = text.lower().rfind("<answer>")
+    folded = text.lower()
+    start = max(folded.rfind(f"<{tag}>") for tag in _TAGS)
     match = _TAG.match(text, start) if start >= 0 else None
     if match:
-        yield Statement(Marker.FORMAT, match.start(1), match.end(), match[1])
+        yield Statement(Marker.FORMAT, match.start("text"), match.end(), match["text"])
 
 
 def _keyed(text: str) -> Iterator[Statement]:

@@ -44,27 +44,29 @@ _NOT = r"(?:no|non|não|nicht|niet|inte|ikke|не)\b"
 _FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ](?!{_NOT})\w{{1,14}}){{0,3}}?"
 _CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
 _SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
+_COLON = r"(?:=>|[-–]>|→|[:：=])"
 _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
-    r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
+    rf"adalah|هي|هو|है|là|είναι)\b|\s*{_COLON}|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
 )
 _TITLE = rf"(?:the\s+)?(?:{_SUBJECT}|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
 # "Answer: 42", "**Final answer (in km):** 42", "Selected option: B", "【答案】B", at the beginning of a line.
 _LABELLED = re.compile(
-    rf"^{_EDGE}【?{_TITLE}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：】]{_OPENING}(?P<rest>.*)$",
+    rf"^{_EDGE}【?{_TITLE}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?(?:{_COLON}|】){_OPENING}(?P<rest>.*)$",
     re.IGNORECASE,
 )
 # "### Answer", "So the answer is:", "The final answer is as follows:", as a line: the statement is the next line.
 _CONCLUDING = (
-    r"(?:(?:so|thus|therefore|hence|then|and|finally|consequently|overall|in\s+(?:conclusion|summary|short)|to\s+conclude"
-    r"|as\s+a\s+result|(?:this|that|which)\s+means(?:\s+that)?),?\s+){0,2}"
+    r"(?:(?:here(?:['’]s|\s+is)|so|thus|therefore|hence|then|and|finally|consequently|overall|to\s+conclude"
+    r"|in\s+(?:conclusion|summary|short)|as\s+a\s+result|(?:this|that|which)\s+means(?:\s+that)?),?\s+){0,2}"
 )
 _HEADING = re.compile(
     rf"^{_EDGE}{_CONCLUDING}{_TITLE}(?:\s+(?:is|would\s+be)(?:\s+(?:as\s+follows|the\s+following|below))?)?"
     rf"{_EDGE}[:：.]?{_EDGE}$",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"[ \t]*[-•>][ \t]+(?=[*_\"'“]*[^\W\d])")  # of a list or a quotation: "- Paris"
+# Such a heading may introduce an explanation, so its statement is the next line only if that ends the text.
+_VAGUE_HEADING = re.compile(r"\b(?:here(?:['’]s|\s+is)|as\s+follows|the\s+following|below)\b", re.IGNORECASE)
 # "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" or "another valid
 # answer is 41" about another one.
 _OTHER_ANSWER = "".join(
@@ -78,6 +80,7 @@ _OTHER_ANSWER = "".join(
 _STATED = re.compile(
     rf"(?:{_OTHER_ANSWER}\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b"
     rf"|,[^,\n]{{1,40}},)?{_IS}"
+    rf"(?!\s+(?:as\s+follows|the\s+following|(?:given\s+|shown\s+)?below)\b)"
     rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*[:：]?{_OPENING}",
     re.IGNORECASE,
 )
@@ -132,6 +135,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _DENIED_QUESTION = re.compile(r"\W{0,9}no\b(?!\s\w)", re.IGNORECASE)  # "The answer is 42? No, it's 41."
+_RULES_AND_MARKS = " *_`$\\[\t-="  # a line of these between a heading and the answer is no answer: "---", "$$", "\\["
 _LONGEST_CONDITION = 160  # characters beside a statement that are searched for its condition
 _LONGEST_LINE = 4000  # characters; a longer line is a paragraph, not a line with a label
 
@@ -165,16 +169,14 @@ def _is_denied(text: str, statement: Statement, last: int) -> bool:
 
 def _labelled(text: str) -> Iterator[Statement]:
     start = 0
-    after_heading = False
-    lines = text.split("\n")
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    heading = ""
+    for line in text.split("\n"):
         end = start + len(line)
-        if after_heading and line.strip(" *_`$\\[\t"):  # it has more than the marks before an answer
-            after_heading = False
-            if not _LABELLED.match(line):
-                bullet = _BULLET.match(line)
-                answer = start + bullet.end() if bullet and not _BULLET.match(following) else start
-                yield Statement(Marker.LABEL, answer, end, text[answer:end])
+        if heading and line.strip(_RULES_AND_MARKS):
+            is_clear = not (_VAGUE_HEADING.search(heading) and text[end:].strip())
+            heading = ""
+            if is_clear and not _LABELLED.match(line):
+                yield Statement(Marker.LABEL, start, end, line)
         if len(line) <= _LONGEST_LINE:
             match = _LABELLED.match(line)
             if match and match["rest"].strip():
@@ -184,7 +186,7 @@ def _labelled(text: str) -> Iterator[Statement]:
                 else:
                     yield Statement(Marker.LABEL, start + match.start("rest"), end, match["rest"])
             elif match or _HEADING.match(line):
-                after_heading = True
+                heading = line
         start = end + 1
 
 

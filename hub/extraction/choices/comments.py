@@ -8,8 +8,8 @@ from hub.extraction.choices.options import flatten
 from hub.extraction.choices.phrases import OPTION, SAID_RIGHT, SAID_WRONG
 from hub.extraction.choices.positions import without_listing
 
-_TICKS = "✅✔☑"
-_CROSSES = "❌✗✘✖"
+_TICKS = "✅✔✓☑"
+_CROSSES = "❌✗✘✖✕"
 _MARK_END = re.compile(rf"(?<=\S[ \t][{_TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
 # "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
 _COMMENTED = re.compile(

@@ -50,7 +50,8 @@ class LabelReader:
     def leading_label(self, text: str) -> str | None:
         """Return the label at the beginning of a marked answer, or the label of the option that it quotes."""
         text = re.sub(
-            rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{OPTION}\b[ \t:]*)?",
+            r"^(?:[-•>]\s+)?(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?"
+            rf"(?:{OPTION}\b[ \t:]*)?",
             "",
             strip_markup(text),
             flags=re.IGNORECASE,

@@ -47,11 +47,14 @@ def trailing_label(reader: LabelReader, sentence: str) -> str | None:
 
 
 def marked_label(reader: LabelReader, lines: Sequence[str]) -> str | None:
-    """Return the label at the beginning of a short first line, or marked in one of the last two lines."""
+    """Return the label that one of the last two lines or the first one consists of.
+
+    Otherwise, it is the label at the beginning of a short first line, or marked in one of the last two lines.
+    """
     start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{reader.any})(?:[)\].:]|\*\*|__|\s\((?=[^()]+\)\W*$))"
     emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{reader.any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
     anywhere = rf"{emphasised}|\((?P<round>{reader.any})\)"
-    for line in reversed(lines[-2:]):
+    for line in [*reversed(lines[-2:]), *lines[:1]]:
         if len(line) <= SHORT_TEXT and (label := reader.exact_label(line)):
             return label
     for original in [*lines[:1], *reversed(lines[-2:])]:

@@ -45,27 +45,53 @@ def test_quoted_reasoning_tags_are_ignored(text: str, rest: str) -> None:
         "The answer is:",
         "So the final answer is:",
         "**Therefore, the correct answer is:**",
-        "The final answer is as follows:",
-        "The answer is below.",
         "Hence, the correct option is:",
         "In conclusion, the answer is",
         "Thus, the answer:",
     ],
 )
-@pytest.mark.parametrize("answer", ["Paris", "**Paris**.", "- Paris", "> Paris", "\\[\nParis\n\\]"])
+@pytest.mark.parametrize("answer", ["Paris", "**Paris**.", "$$Paris$$", "\\[\nParis\n\\]", "---\n\nParis"])
 def test_line_after_an_introduction_is_the_final_answer(introduction: str, answer: str) -> None:
     assert final_answer(f"It is in France.\n\n{introduction}\n\n{answer}\n\nIt lies on the Seine.") == "Paris"
 
 
-def test_line_that_is_no_answer_after_an_introduction_is_ignored() -> None:
+def test_line_after_an_introduction_within_a_sentence_is_no_final_answer() -> None:
     assert final_answer("Let us see what the answer is:\n\nFirst add 5 and 3.") is None
-    assert final_answer("The answer is:\n- Paris\n- Rome") == "- Paris"  # a list is no single answer
+
+
+@pytest.mark.parametrize(
+    "introduction", ["Here is the answer:", "The final answer is as follows:", "The answer is below."]
+)
+def test_introduction_of_an_explanation_is_no_introduction_of_the_answer(introduction: str) -> None:
+    assert final_answer(f"{introduction}\n\n**Paris**") == "Paris"
+    explanation = f"{introduction}\n\nFirst, compute 3 * 4 = 12.\n\nThen add 5, which gives 17."
+    assert final_answer(explanation) is None
+    assert number(explanation) == 17
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is **Paris**, the capital of France.", "Paris"),
+        ("The answer is **Paris** because it is the capital.", "Paris"),
+        ("The answer is **Paris**, **Lyon**.", "Paris**, **Lyon"),
+        ("The answer is **5** km.", "5** km"),
+        ("The answer is **not** Paris.", "not** Paris"),
+        ("The answer is **Paris**, Lyon and Nice.", "Paris**, Lyon and Nice"),
+    ],
+)
+def test_clause_after_an_answer_in_bold_is_not_part_of_it(text: str, answer: str) -> None:
+    assert final_answer(text) == answer
 
 
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
         ("<answer>Paris</answer>", "Paris"),
+        ("<final_answer>Paris</final_answer>", "Paris"),
+        ("Final answer → Paris", "Paris"),
+        ("Answer => Paris", "Paris"),
+        ("Answer\n------\n\nParis", "Paris"),
         ("The city.\n<answer>\nParis", "Paris"),
         ("**Answer**: Paris", "Paris"),
         ("### Answer\n\n**Paris**", "Paris"),

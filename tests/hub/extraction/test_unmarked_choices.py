@@ -59,3 +59,22 @@ def test_first_sentence_that_is_a_label_or_an_option_decides() -> None:
 def test_full_stop_within_an_option_does_not_end_the_sentence(text: str, expected: str) -> None:
     options = ["Dr. Seuss", "Mark Twain", "St. Augustine", "U.S. Steel"]
     assert choice(text, "ABCD", options) == expected
+
+
+@pytest.mark.parametrize("answer", ["- B", "> **B**", "- Paris", "- B) Paris"])
+def test_bullet_before_a_stated_option_is_ignored(answer: str) -> None:
+    text = f"So the answer is:\n\n{answer}\n\nLondon is larger."
+    assert choice(text, FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
+
+
+@pytest.mark.parametrize("cross", ["✗", "✕", "❌"])
+@pytest.mark.parametrize("tick", ["✓", "✔", "✅"])
+def test_option_with_a_tick_after_its_explanation_is_chosen(tick: str, cross: str) -> None:
+    options = [("A) London", cross), ("B) Paris", tick), ("C) Rome", cross), ("D) Berlin", cross)]
+    text = "Each option:\n\n" + "\n".join(f"{option} - what is known of it. {mark}" for option, mark in options)
+    assert choice(text, FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
+
+
+def test_first_line_that_is_a_label_decides_before_remarks_on_other_options() -> None:
+    assert choice("B\n\nA: London is in the UK.\nC: It is in Italy.", FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
+    assert choice("A\n\nOn reflection:\n\nB", FOUR) == "B"
