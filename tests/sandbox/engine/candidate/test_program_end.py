@@ -25,7 +25,7 @@ PROGRAMS = {
     """,
     "a timer": """
         import threading
-        threading.Timer(0.05, lambda: print("later")).start()
+        threading.Timer(0.5, lambda: print("later")).start()
         print("first")
     """,
     "a daemon": """
