@@ -76,5 +76,6 @@ def test_option_with_a_tick_after_its_explanation_is_chosen(tick: str, cross: st
 
 
 def test_first_line_that_is_a_label_decides_before_remarks_on_other_options() -> None:
-    assert choice("B\n\nA: London is in the UK.\nC: It is in Italy.", FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
+    remarks = "A: London is in the UK.\nC: It is in Italy."
+    assert choice(f"B\n\n{remarks}", FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
     assert choice("A\n\nOn reflection:\n\nB", FOUR) == "B"
