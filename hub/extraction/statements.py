@@ -170,10 +170,11 @@ def _is_denied(text: str, statement: Statement, last: int) -> bool:
 def _labelled(text: str) -> Iterator[Statement]:
     start = 0
     heading = ""
+    last_end = len(text.rstrip())
     for line in text.split("\n"):
         end = start + len(line)
         if heading and line.strip(_RULES_AND_MARKS):
-            is_clear = not (_VAGUE_HEADING.search(heading) and text[end:].strip())
+            is_clear = not (_VAGUE_HEADING.search(heading) and end < last_end)
             heading = ""
             if is_clear and not _LABELLED.match(line):
                 yield Statement(Marker.LABEL, start, end, line)

@@ -412,6 +412,7 @@ HEAPS = {
     "words": "twenty one " * 30_000,
     "sentences": "It may be 3. " * 20_000,
     "headings": "### Answer\n\n" * 20_000,
+    "introductions": "Here is the answer:\n" * 30_000,
     "bold": "**3** " * 30_000,
     "keys": '"answer": ' * 20_000,
     "keys without end": '"answer": "' * 20_000,
