@@ -64,15 +64,20 @@ class OptionReader:
         """Whether an option is a word that comments on other options, such as "True" or "incorrect"."""
         return any(re.match(rf"{SAID_RIGHT}|{SAID_WRONG}", option.strip()) for _, option in self._options)
 
+    @functools.cached_property
+    def _sentence_end(self) -> re.Pattern[str]:
+        """Pattern of the end of a sentence (group `end`), or of an option that contains one, such as "Dr. Seuss"."""
+        options = [option.strip() for _, option in self._options if SENTENCE_END.search(option.strip())]
+        quoted = map(re.escape, sorted(options, key=len, reverse=True))
+        return re.compile("|".join([*quoted, f"(?P<end>{SENTENCE_END.pattern})"]), re.IGNORECASE)
+
     def sentences(self, text: str) -> Iterator[str]:
         """Yield the sentences and lines of *text*. None ends within an option such as "Dr. Seuss" or "U.S. Steel"."""
-        options = [option.strip() for _, option in self._options if SENTENCE_END.search(option.strip())]
-        quoted = [match.span() for option in options for match in re.finditer(re.escape(option), text, re.IGNORECASE)]
         start = 0
-        for end in SENTENCE_END.finditer(text):
-            if not any(first <= end.start() < last for first, last in quoted):
-                yield text[start : end.start()]
-                start = end.end()
+        for match in self._sentence_end.finditer(text):
+            if match["end"] is not None:
+                yield text[start : match.start()]
+                start = match.end()
         yield text[start:]
 
     def without_texts(self, text: str) -> str:

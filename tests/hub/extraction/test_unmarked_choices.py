@@ -79,3 +79,10 @@ def test_first_line_that_is_a_label_decides_before_remarks_on_other_options() ->
     remarks = "A: London is in the UK.\nC: It is in Italy."
     assert choice(f"B\n\n{remarks}", FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
     assert choice("A\n\nOn reflection:\n\nB", FOUR) == "B"
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize("text", ["Dr. Seuss " * 40_000, "Dr. " * 40_000])
+def test_many_options_with_a_full_stop_do_not_stall(text: str) -> None:
+    """This takes a second. If each full stop were compared with each option, it would exceed the time limit."""
+    choice(text, FOUR, ["Dr. Seuss", "Mark Twain", "St. Augustine", "U.S. Steel"])
