@@ -55,18 +55,20 @@ _LABELLED = re.compile(
     rf"^{_EDGE}【?{_TITLE}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?(?:{_COLON}|】){_OPENING}(?P<rest>.*)$",
     re.IGNORECASE,
 )
+_BELOW = r"(?:as\s+follows|the\s+following|below)"
+_HERE = r"here(?:['’]s|\s+is)"
 # "### Answer", "So the answer is:", "The final answer is as follows:", as a line: the statement is the next line.
 _CONCLUDING = (
-    r"(?:(?:here(?:['’]s|\s+is)|so|thus|therefore|hence|then|and|finally|consequently|overall|to\s+conclude"
+    rf"(?:(?:{_HERE}|so|thus|therefore|hence|then|and|finally|consequently|overall|to\s+conclude"
     r"|in\s+(?:conclusion|summary|short)|as\s+a\s+result|(?:this|that|which)\s+means(?:\s+that)?),?\s+){0,2}"
 )
 _HEADING = re.compile(
-    rf"^{_EDGE}{_CONCLUDING}{_TITLE}(?:\s+(?:is|would\s+be)(?:\s+(?:as\s+follows|the\s+following|below))?)?"
+    rf"^{_EDGE}{_CONCLUDING}{_TITLE}(?:\s+(?:is|would\s+be)(?:\s+{_BELOW})?)?"
     rf"{_EDGE}[:：.]?{_EDGE}$",
     re.IGNORECASE,
 )
 # Such a heading may introduce an explanation, so its statement is the next line only if that ends the text.
-_VAGUE_HEADING = re.compile(r"\b(?:here(?:['’]s|\s+is)|as\s+follows|the\s+following|below)\b", re.IGNORECASE)
+_VAGUE_HEADING = re.compile(rf"\b(?:{_HERE}|{_BELOW})\b", re.IGNORECASE)
 # "I hope this answer is helpful" says something about an answer, and "a common wrong answer is 41" or "another valid
 # answer is 41" about another one.
 _OTHER_ANSWER = "".join(
@@ -80,7 +82,7 @@ _OTHER_ANSWER = "".join(
 _STATED = re.compile(
     rf"(?:{_OTHER_ANSWER}\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b"
     rf"|,[^,\n]{{1,40}},)?{_IS}"
-    rf"(?!\s+(?:as\s+follows|the\s+following|(?:given\s+|shown\s+)?below)\b)"
+    rf"(?!\s+(?:{_BELOW}|(?:given|shown)\s+below)\b)"
     rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*[:：]?{_OPENING}",
     re.IGNORECASE,
 )
