@@ -38,7 +38,7 @@ class InvitingUserAdmin(UserAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Return the fields that are only shown."""
         fields = [str(name) for name in super().get_readonly_fields(request, obj)]
-        return fields if _is_superuser(request) else [*fields, "is_superuser", "user_permissions"]
+        return fields if request.user.is_superuser else [*fields, "is_superuser", "user_permissions"]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Return whether the user may change *obj*, which includes its password."""
@@ -72,13 +72,9 @@ class InvitingUserAdmin(UserAdmin):
         return None if invited else record_nothing(redirect(request.get_full_path()))
 
 
-def _is_superuser(request: HttpRequest) -> bool:
-    return bool(request.user.is_active and request.user.is_superuser)
-
-
 def _may_touch(request: HttpRequest, user: User | None) -> bool:
     """Return whether *user* is no superuser, or the request is a superuser's."""
-    return user is None or not user.is_superuser or _is_superuser(request)
+    return user is None or not user.is_superuser or request.user.is_superuser
 
 
 def _reviews_of(user: User) -> SafeString:
