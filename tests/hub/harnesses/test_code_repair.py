@@ -119,7 +119,7 @@ async def test_files_can_be_added_and_deleted():
     ],
 )
 async def test_model_is_informed_if_the_test_run_crashes(body, said):
-    playing = play({**FILES, "shop/cart.py": body}, call_seconds=1)
+    playing = play({**FILES, "shop/cart.py": body}, call_seconds=1 if "while" in body else 10)
     await playing.reset()
     (text,) = await answers(playing, ("run_tests", {}))
     assert said in text

@@ -98,7 +98,6 @@ async def test_turns_are_counted_across_resumed_steps():
     [
         ("return {}['x']", "step failed"),
         ("import os; os._exit(0)", "step failed"),
-        ("while True: pass", "step failed"),
         ("return {'state': {1, 2}}", "step failed"),
         ("return {'state': 'x' * 17_000_000}", "17,000,0.* are allowed"),
         ("return None", "step must return"),
@@ -111,7 +110,14 @@ async def test_turns_are_counted_across_resumed_steps():
     ],
 )
 async def test_failing_bundle_code_is_an_environment_error_and_keeps_the_state(body, said):
-    playing = play(stepping(body), call_seconds=1)
+    await _step_fails(play(stepping(body)), said)
+
+
+async def test_bundle_code_that_does_not_end_is_an_environment_error():
+    await _step_fails(play(stepping("while True: pass"), call_seconds=1), "step failed.*still running after 1 seconds")
+
+
+async def _step_fails(playing, said):
     await playing.reset()
     before = dict(playing.state["harness"])
     with pytest.raises(HarnessError, match=said):
