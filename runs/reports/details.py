@@ -53,8 +53,7 @@ def _executions(cell: CellResult) -> str:
     figures = cell.figures
     p50, p95 = formats.milliseconds(figures.execution_ms.p50), formats.milliseconds(figures.execution_ms.p95)
     return (
-        f"{counted(sum(figures.executions.values()), 'execution')}, tier {figures.tier or formats.UNDEFINED}, "
-        f"isolated {figures.trust['isolated']:,}, in_process {figures.trust['in_process']:,}, "
+        f"{counted(sum(figures.executions.values()), 'execution')} in the sandbox (tier {figures.tier or 'unknown'}), "
         f"p50 {p50} ms, p95 {p95} ms; {_counts(cell.execution_failures) or 'no failures'}"
     )
 

@@ -386,12 +386,14 @@ def test_reports_count_executions_that_were_isolated_and_that_shared_a_process_w
     for case, trust in zip(cases(run), ["isolated", "isolated", "in_process", "isolated"], strict=True):
         status = "unsupported" if case == cases(run)[3] else "passed"
         outcome = "unscored" if status == "unsupported" else "passed"
-        stored_response(run, case, outcome, execution_status=status, execution_trust=trust, execution_ms=1.0)
+        executed = {"execution_status": status, "execution_trust": trust, "execution_ms": 1.0, "sandbox_tier": "A"}
+        stored_response(run, case, outcome, **executed)
     execution = only_result(run)["execution"]
     assert execution["trust"] == {"isolated": 3, "in_process": 1}
     assert execution["failures"] == {"unsupported": 1}
-    assert "isolated 3, in_process 1" in printed(run)
-    assert "isolated 3, in_process 1" in render_html(run)
+    for report in (printed(run), render_html(run)):
+        assert "4 executions in the sandbox (tier A), p50 1.0 ms, " in report
+        assert "1 of 4 executions shared a process with their tests" in report
 
 
 def test_recorded_answers_and_stopped_models_are_named() -> None:
