@@ -87,6 +87,13 @@ def test_program_without_fences_is_taken_whole_if_its_docstring_has_one(mark: st
     assert runs(text) == 6
 
 
+@pytest.mark.parametrize("form", ["{}\n{}", "Here it is:\n\n{}\nExample:\n{}\nIt adds.", "```python\n{}\n{}```"])
+def test_session_that_shows_the_use_of_a_function_does_not_replace_it(form: str) -> None:
+    definition = "def add(a, b):\n    return a + b\n"
+    text = form.format(definition, ">>> add(1, 2)\n3\n")
+    assert code(text, entry_point="add").text.strip() == definition.strip()
+
+
 def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
 
