@@ -98,6 +98,16 @@ def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
 
 
+@pytest.mark.parametrize("inline", ["add = lambda a, b: a + b", "def add(a, b): return a + b"])
+def test_definition_in_inline_code_is_used_only_without_another(inline: str) -> None:
+    sentence = f"The function `add` is `{inline}`, or ``{inline}``."
+    found = code(sentence, entry_point="add")
+    assert (found.text.strip(), found.found) == (inline, "inline")
+    block = "```python\ndef add(a, b):\n    return b + a\n```"
+    assert code(f"{block}\n\nIn short: `{inline}`", entry_point="add").text == "def add(a, b):\n    return b + a\n"
+    assert code(sentence, entry_point="sub").text == ""
+
+
 # ---- several blocks --------------------------------------------------------------------------------------------------
 
 
@@ -315,6 +325,7 @@ HEAPS = {
     "tags": "<code>\n" * 20_000,
     "unclosed tags": "<pre><code>x\n" * 10_000,
     "prompts": ">>> x\n" * 20_000,
+    "inline code": "`total = 1` " * 20_000,
     "markers": "<|im_start|>" * 20_000,
     "quotes as fences": "'''python\n" * 10_000,
     "triple quoted JSON": '{"code": """' * 10_000,
