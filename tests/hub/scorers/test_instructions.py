@@ -130,7 +130,12 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("detectable_format:number_bullet_lists", {"num_bullets": 2}, ["* a\n* b", "x\n- a\n  - b"], ["* a", "**a**\n* b"]),
     ("detectable_format:number_bullet_lists", {"num_bullets": 1}, ["x\n\n---\n* a", "* * *\n*A*\n- a"], ["-5\n---"]),
     ("detectable_format:constrained_response", {}, ["Well. My answer is maybe."], ["yes", "My answer is Yes."]),
-    ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, ["*a* *b*", "**a** *b*"], ["*a*", "* *"]),
+    (
+        "detectable_format:number_highlighted_sections",
+        {"num_highlights": 2},
+        ["*a* *b*", "**a** *b*", "* *a* x\n* *b* y", "* *a* **b**:"],
+        ["*a*", "* *", "* **a** x", "***a***", "2 * 3 * 4 * 5 * 6"],
+    ),
     (
         "detectable_format:multiple_sections",
         {"section_spliter": "PART", "num_sections": 2},
@@ -480,6 +485,8 @@ def test_invalid_instructions_are_rejected(ids: Any, kwargs: Any, problem: str) 
     [
         ("keywords:forbidden_words", {"forbidden_words": ["don't"]}, "I don’t", True),
         ("detectable_format:number_bullet_lists", {"num_bullets": 2}, "---\n* a", True),
+        ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, "* **a** b", True),
+        ("detectable_format:number_highlighted_sections", {"num_highlights": 1}, "* *a* b", False),
         ("punctuation:no_comma", {}, "你好，世界", True),
         ("punctuation:no_comma", {}, "a, b", False),
         ("keywords:existence", {"keywords": ["don't"]}, "I don’t", False),
