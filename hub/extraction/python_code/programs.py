@@ -17,6 +17,7 @@ from hub.extraction.python_code.syntax import (
     defined_names,
     defines,
     does_something,
+    elided_names,
     implemented_names,
     implemented_names_in,
     indented_code_regions,
@@ -218,7 +219,7 @@ def _count_implemented(block: _Block, names: Collection[str]) -> int:
         return 0 if block.cut or lacks_function_body(block.text) else _count_defined(block, names)
     if block.cut and undefined_names(block.text):
         return 0
-    return len(implemented_names(tree, returning=block.cut) & set(names))
+    return len((implemented_names(tree, returning=block.cut) & set(names)) - elided_names(block.text, tree))
 
 
 def _count_streams(text: str) -> int:

@@ -98,6 +98,19 @@ def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
 
 
+@pytest.mark.parametrize(
+    "comment", ["# ...", "# ... rest as before", "# … (existing code) …", "# rest of the function"]
+)
+def test_version_with_a_comment_for_code_left_out_is_used_only_without_another(comment: str) -> None:
+    whole = "def add(a, b):\n    return a + b\n"
+    part = f"def add(a, b):\n    if a is None:\n        return b\n    {comment}\n"
+    text = f"```python\n{part}```"
+    assert code(f"```python\n{whole}```\n\nYou could also check:\n\n{text}", entry_point="add").text == whole
+    assert code(text, entry_point="add").text == part
+    meant = "def add(a, b):\n    # ... of course, this adds\n    return b + a\n"
+    assert code(f"```python\n{whole}```\n\n```python\n{meant}```", entry_point="add").text == meant
+
+
 @pytest.mark.parametrize("inline", ["add = lambda a, b: a + b", "def add(a, b): return a + b"])
 def test_definition_in_inline_code_is_used_only_without_another(inline: str) -> None:
     sentence = f"The function `add` is `{inline}`, or ``{inline}``."
