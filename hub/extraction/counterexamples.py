@@ -2,17 +2,27 @@
 
 import re
 
-_FLAW = r"(?:wrong|incorrect|bad|buggy|broken|faulty|flawed|anti-?patterns?|pitfalls?|mistakes?|not recommended)"
+_FLAW = (
+    r"(?:wrong|incorrect|invalid|bad|buggy|broken|faulty|flawed|anti-?patterns?|pitfalls?|mistakes?|not recommended)"
+)
 _CODE = (
-    r"(?:code|version|implementation|solution|function|program|attempt|approach|example|way|snippet|output|json|one)"
+    r"(?:code|version|implementation|solution|function|program|attempt|approach|example|way|snippet|output|json|object"
+    r"|one)"
 )
 _WARNING = r"(?:\s[-–—]\s(?:do not|don['’]t|never)\b.{0,30})?"
+_EXAMPLE = r"(?:(?:for (?:example|instance)|e\.g\.),?\s)?"
+_IS = r"(?:\s(?:is|was|would be|looks like)(?:\s(?:this|the following))?)"
 # The whole sentence, without marks and the colon.
 _LABEL = re.compile(
-    rf"(?:(?:a|an|the|some)\s)?(?:(?:common|typical|classic|frequent)\s)?{_FLAW}(?:\s{_CODE})?{_WARNING}"
-    r"|(?:before|(?:for (?:reference|comparison),?\s)?(?:here(?:['’]s| is)\s)?(?:(?:the|your)\s)?"
+    rf"{_EXAMPLE}(?:(?:a|an|the|some)\s)?(?:(?:common|typical|classic|frequent)\s)?{_FLAW}(?:\s{_CODE}{_IS}?)?{_WARNING}"
+    r"|(?:before|original|(?:for (?:reference|comparison),?\s|compare (?:(?:it|this)\s)?(?:with|to)\s)?"
+    r"(?:here(?:['’]s| is)\s)?(?:(?:the|your)\s)?"
     rf"(?:original|old|previous|buggy|incorrect|wrong|broken)(?:\s(?:buggy|incorrect|wrong|broken|old))?\s{_CODE})"
-    r"(?:\s(?:is|was))?(?:\s\([^()]{1,60}\))?"
+    r"(?:,?\sfor (?:reference|comparison))?(?:\s(?:is|was))?(?:\s\([^()]{1,60}\))?"
+    rf"|your\s{_CODE}(?:\swas)?|(?:(?:what|the\s{_CODE}(?:\sthat)?)\s)?you (?:had|wrote|posted)"
+    rf"|the (?:bug|error|mistake|problem|issue) (?:in|with) (?:your|the (?:original|old))\s{_CODE}\s(?:is|was)"
+    r"(?:\s(?:here|in )?this (?:line|part)|\shere)?"
+    r"|(?:do not|don['’]t|not)(?:\sthis)?"
     r"|(?:what|how) not to (?:do|write)(?:\s\w+)?"
     r"|for comparison,?\s(?:an?|the)\s(?:invalid|incorrect|wrong|bad)\s.{1,40}",
     re.IGNORECASE,
@@ -29,6 +39,12 @@ _SENTENCE = re.compile(
     r"|.{0,80}\b(?:better|rather|safer|faster|cleaner|simpler|shorter) than(?:\sthis)?"
     r"|(?:and\snot\s|not\s)?instead of(?:\sthis)?"
     rf"|{_REST}\bwithout the fix\b.{{0,20}}",
+    re.IGNORECASE,
+)
+# Before a colon only: without one, the sentence is about the block before it.
+_ANNOUNCEMENT = re.compile(
+    rf"(?:but\s|note that\s)?{_EXAMPLE}this\s(?:(?:is|would be)\s(?:wrong|incorrect|a mistake)"
+    r"|(?:does not|doesn['’]t|will not|won['’]t|would not|wouldn['’]t) work|(?:will|would) fail|fails)",
     re.IGNORECASE,
 )
 _MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:.!]+$")
@@ -49,4 +65,5 @@ def is_counterexample(introduction: str, text: str) -> bool:
 def _says_so(line: str) -> bool:
     sentence = re.split(r"(?<=[.!?])\s", re.sub(r"[*_`]", "", line).strip())[-1]
     plain = _MARKS.sub("", sentence)
-    return _LABEL.fullmatch(plain) is not None or _SENTENCE.fullmatch(plain) is not None
+    patterns = [_LABEL, _SENTENCE, _ANNOUNCEMENT] if sentence.rstrip().endswith(":") else [_LABEL, _SENTENCE]
+    return any(pattern.fullmatch(plain) for pattern in patterns)

@@ -17,6 +17,7 @@ from hub.extraction.python_code.syntax import (
     defined_names,
     defines,
     does_something,
+    elided_names,
     implemented_names,
     implemented_names_in,
     indented_code_regions,
@@ -42,6 +43,7 @@ _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
 _READS = re.compile(r"\binput\b(?=\s*[(),])|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bfileinput\b")
 _WRITES = re.compile(r"\bprint\s*\(|\bstdout\b|\bos\.write\(")
+_INLINE = re.compile(r"(?<!`)(?P<mark>`{1,2})(?P<code>[^`\n]+)(?P=mark)(?!`)")
 _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 
 
@@ -50,9 +52,10 @@ class Code:
     """An extracted program and where it was found.
 
     `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (from prose), `whole` (the entire text),
-    `json` (a string in JSON), `continued` (the prefix with the answer as its body), or `nothing`. `with_prefix`: the
-    imports and helpers of the prefix were added in front, because the program depends on them. `dropped` lists
-    statements of the answer that only use the wanted names, such as examples, and are not part of `text`.
+    `json` (a string in JSON), `continued` (the prefix with the answer as its body), `inline` (from a sentence), or
+    `nothing`. `with_prefix`: the imports and helpers of the prefix were added in front, because the program depends on
+    them. `dropped` lists statements of the answer that only use the wanted names, such as examples, and are not part of
+    `text`.
     """
 
     text: str
@@ -82,8 +85,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
     Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
     the last block if none does. A block that only shows data, such as an output, is used only if there is no other.
     Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well. Sources
-    are tried in this order: fenced blocks, unfenced code in prose, code in JSON, and the answer as a continuation of
-    the prefix.
+    are tried in this order: fenced blocks, unfenced code in prose, code in JSON, the answer as a continuation of
+    the prefix, and inline code that defines the wanted names.
 
     Statements that only use the wanted names are dropped. Without wanted names, the program is not changed.
     """
@@ -137,6 +140,9 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
         completed = continue_prefix(prefix, body) if prefix else None
         if completed is not None:
             return Code(completed, "continued")
+    inline = _inline_blocks(outside, names)
+    if inline:
+        return replace(_chosen(inline, names, fenced=False), found="inline")
     if blocks or unfenced:
         return _chosen(blocks or unfenced, names, fenced=bool(blocks))
     return Code("", "nothing")
@@ -192,6 +198,12 @@ def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
     return found
 
 
+def _inline_blocks(outside: str, names: Collection[str]) -> list[_Block]:
+    """Return the code within sentences that implements any of *names*: "Use `add = lambda a, b: a + b`."."""
+    found = [_Block(match["code"].strip()) for match in _INLINE.finditer(outside)]
+    return [block for block in found if compiles(block.text) and _count_implemented(block, names)]
+
+
 # ---- names that a block defines --------------------------------------------------------------------------------------
 
 
@@ -207,7 +219,7 @@ def _count_implemented(block: _Block, names: Collection[str]) -> int:
         return 0 if block.cut or lacks_function_body(block.text) else _count_defined(block, names)
     if block.cut and undefined_names(block.text):
         return 0
-    return len(implemented_names(tree, returning=block.cut) & set(names))
+    return len((implemented_names(tree, returning=block.cut) & set(names)) - elided_names(block.text, tree))
 
 
 def _count_streams(text: str) -> int:

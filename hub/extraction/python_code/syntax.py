@@ -5,6 +5,7 @@ import builtins
 import re
 import symtable
 import textwrap
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -15,6 +16,13 @@ from sandbox.verdicts.parsing import parse_checked
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 _BEGINS_DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[(:\[]|@\w[\w.]*\s*(?:\(|$)")
 _CONTINUATION = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
+# An indented comment for code that is left out: `# ...`, `# ... (rest as before)`, `# rest of the function`.
+_ELISION = re.compile(
+    r"[ \t]+#\s*(?:(?:\.{3}|…)\s*"
+    r"(?:$|\(?(?:the\s)?(?:rest|remaining|existing|same|as before|previous|unchanged|original)\b.*)"
+    r"|\(?(?:the\s)?(?:rest|remainder) of (?:the|your)\s\w+(?:\s(?:is|remains|stays)\b.*|\s*\)?)$)",
+    re.IGNORECASE,
+)
 _UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
 _MAX_JOINED = 60  # lines that may be joined because of an open bracket or string
 _MAX_TRIES = 2000  # lines joined in one text; after that, open brackets are ignored
@@ -98,6 +106,19 @@ def implemented_names_in(source: str) -> set[str]:
     """Return the names that *source* implements; none if it does not compile."""
     tree = parsed(source)
     return implemented_names(tree) if tree else set()
+
+
+def elided_names(source: str, tree: ast.Module) -> set[str]:
+    """Return the names of functions and classes in *tree* with a comment for code left out: `# ... rest as before`."""
+    lines = split_lines(source)
+    starts = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    elided = [number for number, line in enumerate(lines, 1) if _ELISION.match(line)] if starts else []
+    names = set()
+    for number in elided:
+        before = bisect_right(starts, number, key=lambda node: node.lineno)
+        if before:
+            names.add(starts[before - 1].name)
+    return names
 
 
 def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:

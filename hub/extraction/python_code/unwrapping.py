@@ -35,6 +35,7 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,4})
 _ENTITY_NAMES = {"lt", "gt", "amp", "quot", "apos", "nbsp"}
 _PROMPT = re.compile(r"^(?:>>>|In ?\[\d*\]:)(?: |$)")
 _CONTINUATION_PROMPT = re.compile(r"^(?:\.\.\.|[ ]+\.\.\.:)(?: |$)")
+_DEFINITION = re.compile(r"[ \t]*(?:def|class|async[ \t]+def)[ \t]+\w+[ \t]*[(:]")
 _CODE_KEYS = (
     "code",
     "solution",
@@ -145,17 +146,24 @@ def repair_source(source: str) -> str:
 
 
 def without_prompts(source: str) -> str:
-    """Return the statements of a pasted session (`>>> def f():`) without prompts and output; other source unchanged."""
+    """Return the statements of a pasted session (`>>> def f():`) without prompts and output; other source unchanged.
+
+    A session that only uses what the lines outside of it define is an example of use, so it is not the source.
+    """
     lines = split_lines(source)
     if not any(_PROMPT.match(line) for line in lines) or compiles(source):
         return source
-    kept = []
+    kept, others = [], []
     in_input = False
     for line in lines:
         prompt = _PROMPT.match(line) or (_CONTINUATION_PROMPT.match(line) if in_input else None)
         in_input = prompt is not None
         if prompt:
             kept.append(line[prompt.end() :])
+        else:
+            others.append(line)
+    if any(map(_DEFINITION.match, others)) and not any(map(_DEFINITION.match, kept)):
+        return source
     return "\n".join(kept) + "\n"
 
 

@@ -59,25 +59,29 @@ def words(text: str) -> list[str]:
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
 _TITLE = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|St|Mt|Ft|vs|e\.g|i\.e|cf|Fig"
+    r"(?:\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|Mt|Ft|vs|e\.g|i\.e|cf|Fig"
     r"|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$",
     re.MULTILINE,
 )
 # After these, a sentence goes on if the next word has a small letter: "Stop!" he said. Well... maybe.
 _PAUSE = re.compile(r"\.{2,}|…")
 _QUOTED = re.compile(r"[\"”]")
-# An initial ("J. Smith", "U.S. Army") does not end a sentence, unless a word follows that begins one: "option A. It".
-_INITIAL = re.compile(r"\b[A-Z]\.$")
+# An initial ("J. Smith", "U.S. Army") or "St." does not end a sentence, unless a word follows that begins one: "option
+# A. It", "Main St. It".
+_INITIAL = re.compile(r"\b(?:[A-Z]|St)\.$")
 _BEGINNING = re.compile(
     r"\s+(?:The|This|That|These|Those|It|He|She|We|They|You|I|There|Then|But|And|So|If|In|On|At|As|When|While|However"
     r"|My|Our|Your|His|Her|Their|What|Why|How|Who|Is|Are|Not|Now|Here|Because|Therefore|Thus|For|After|Before)\b"
 )
-# These end a sentence if the next word begins with a capital.
-_ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m|et\sal)\.$")
-# These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
-_BEFORE_NUMBER = re.compile(
-    r"\b(?:Nos?|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|et\sal)\.$"
+_MONTH = r"Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+# These end a sentence if the next word begins with a capital. Of other languages, those that consist of single letters
+# and short syllables are recognised: d.h., z.B., p.ej.
+_ABBREVIATION = re.compile(
+    rf"\b(?:etc|Inc|Ltd|Co|Corp|Dept|Jr|Sr|Ave|Blvd|Rd|approx|ca|est|eds?|lbs?|ft|et\sal|{_MONTH})\.$"
+    r"|(?<![^\W_])[^\W\d_]{1,2}\.[^\W\d_]{1,2}\.$"
 )
+# These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
+_BEFORE_NUMBER = re.compile(rf"\b(?:Nos?|Nr|Mar|{_MONTH}|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|ca|est|max|min|et\sal)\.$")
 _SOURCE = r"(?:[ \t]*\[\^?\d{1,3}\]|[¹²³⁰⁴-⁹])"  # of the sentence before it: "It grew.[1] Then", "It grew. [1]"
 _END = re.compile(
     rf"(?<![.!?…])(?P<mark>[.!?…]++)(?P<closing>[\"'”’)\]*_]*+){_SOURCE}*(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*{_SOURCE}*"

@@ -12,6 +12,7 @@ from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Text
 from hub.scorers.constraints.keywords import compared
 
 _BULLET = re.compile(r"\s*[*-]\s+\S")
+_HIGHLIGHT = re.compile(r"\*{1,3}+[^\s*](?:[^\n*]*[^\s*])?\*{1,3}")
 _NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)](?:\*\*|__)?\s")
 _NESTED = 3  # columns by which a list within a numbered item is indented
 _RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,})$")  # a horizontal line
@@ -53,9 +54,11 @@ class Highlights(Constraint):
     num_highlights: Count
 
     def problem(self, text: str) -> str:
-        single = [found for found in re.findall(r"\*([^\n*]*)\*", text) if found.strip()]
-        double = [found for found in re.findall(r"\*\*([^\n*]*)\*\*", text) if found.strip()]
-        return counted("highlighted passages", len(single) + len(double), "at least", self.num_highlights)
+        return counted("highlighted passages", self.count(text), "at least", self.num_highlights)
+
+    def count(self, text: str) -> int:
+        """Return the number of passages between asterisks that touch them, so bullets and products do not count."""
+        return len(_HIGHLIGHT.findall(text))
 
 
 class Sections(Constraint):

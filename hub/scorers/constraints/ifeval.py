@@ -187,6 +187,12 @@ class IFEvalBullets(formats.Bullets):
         return counted("bullets", len(bullets), "exactly", self.num_bullets)
 
 
+class IFEvalHighlights(formats.Highlights):
+    def count(self, text: str) -> int:
+        patterns = (r"\*([^\n*]*)\*", r"\*\*([^\n*]*)\*\*")
+        return sum(1 for pattern in patterns for found in re.findall(pattern, text) if found.strip())
+
+
 class IFEvalNoComma(wording.NoComma):
     def problem(self, text: str) -> str:
         return super().problem(text) if "," in text else ""
@@ -230,6 +236,7 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalJsonFormat,
         IFEvalForbiddenWords,
         IFEvalBullets,
+        IFEvalHighlights,
         IFEvalNoComma,
     )
 }

@@ -87,8 +87,38 @@ def test_program_without_fences_is_taken_whole_if_its_docstring_has_one(mark: st
     assert runs(text) == 6
 
 
+@pytest.mark.parametrize("form", ["{}\n{}", "Here it is:\n\n{}\nExample:\n{}\nIt adds.", "```python\n{}\n{}```"])
+def test_session_that_shows_the_use_of_a_function_does_not_replace_it(form: str) -> None:
+    definition = "def add(a, b):\n    return a + b\n"
+    text = form.format(definition, ">>> add(1, 2)\n3\n")
+    assert code(text, entry_point="add").text.strip() == definition.strip()
+
+
 def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
+
+
+@pytest.mark.parametrize(
+    "comment", ["# ...", "# ... rest as before", "# … (existing code) …", "# rest of the function"]
+)
+def test_version_with_a_comment_for_code_left_out_is_used_only_without_another(comment: str) -> None:
+    whole = "def add(a, b):\n    return a + b\n"
+    part = f"def add(a, b):\n    if a is None:\n        return b\n    {comment}\n"
+    text = f"```python\n{part}```"
+    assert code(f"```python\n{whole}```\n\nYou could also check:\n\n{text}", entry_point="add").text == whole
+    assert code(text, entry_point="add").text == part
+    meant = "def add(a, b):\n    # ... of course, this adds\n    return b + a\n"
+    assert code(f"```python\n{whole}```\n\n```python\n{meant}```", entry_point="add").text == meant
+
+
+@pytest.mark.parametrize("inline", ["add = lambda a, b: a + b", "def add(a, b): return a + b"])
+def test_definition_in_inline_code_is_used_only_without_another(inline: str) -> None:
+    sentence = f"The function `add` is `{inline}`, or ``{inline}``."
+    found = code(sentence, entry_point="add")
+    assert (found.text.strip(), found.found) == (inline, "inline")
+    block = "```python\ndef add(a, b):\n    return b + a\n```"
+    assert code(f"{block}\n\nIn short: `{inline}`", entry_point="add").text == "def add(a, b):\n    return b + a\n"
+    assert code(sentence, entry_point="sub").text == ""
 
 
 # ---- several blocks --------------------------------------------------------------------------------------------------
@@ -308,6 +338,7 @@ HEAPS = {
     "tags": "<code>\n" * 20_000,
     "unclosed tags": "<pre><code>x\n" * 10_000,
     "prompts": ">>> x\n" * 20_000,
+    "inline code": "`total = 1` " * 20_000,
     "markers": "<|im_start|>" * 20_000,
     "quotes as fences": "'''python\n" * 10_000,
     "triple quoted JSON": '{"code": """' * 10_000,

@@ -28,6 +28,19 @@ def fenced(source: str, language: str = "python") -> str:
         "For reference, the original buggy code was:",
         "Note that the following would be wrong:",
         "This is better than:",
+        "The bug in your version was:",
+        "The problem with your code is this line:",
+        "Here is the buggy version for reference:",
+        "Compare with the broken version:",
+        "Original (incorrect):",
+        "Your code:",
+        "The code you posted:",
+        "You wrote:",
+        "For example, a wrong solution would be:",
+        "Note that this will fail:",
+        "This does not work:",
+        "### ❌ Don't",
+        "Not this:",
     ],
 )
 def test_code_that_is_shown_as_wrong_is_used_only_without_another(introduction: str) -> None:
@@ -51,6 +64,14 @@ def test_comment_in_the_first_line_may_call_code_wrong() -> None:
         "A common pitfall is handled here:",
         "To avoid mistakes, use:",
         "Wait, that does not work:",
+        "This does not work.",
+        "Your code should be:",
+        "Your version, corrected:",
+        "Here is your code:",
+        "The bug in your version is fixed here:",
+        "This will not fail:",
+        "Not an invalid result:",
+        "Don't forget the import:",
     ],
 )
 def test_code_that_replaces_wrong_code_is_used(introduction: str) -> None:
@@ -70,6 +91,9 @@ def test_whole_program_comes_before_parts_and_tests_of_it(after: str) -> None:
     assert code(f"{fenced(PROGRAM)}\n\n{after}").text == PROGRAM
 
 
-def test_json_that_is_shown_as_wrong_is_not_used() -> None:
+@pytest.mark.parametrize(
+    "introduction", ["For comparison, an invalid example:", "For example, an invalid object would be:"]
+)
+def test_json_that_is_shown_as_wrong_is_not_used(introduction: str) -> None:
     right, wrong = fenced('{"a": 1}\n', "json"), fenced('{"a": 2}\n', "json")
-    assert json_value(f"{right}\n\nFor comparison, an invalid example:\n\n{wrong}") == {"a": 1}
+    assert json_value(f"{right}\n\n{introduction}\n\n{wrong}") == {"a": 1}
