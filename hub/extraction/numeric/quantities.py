@@ -50,26 +50,35 @@ _PERCENT = (
 )
 _OTHER_BASE = r"[-+]?0(?:x[0-9a-f]+|b[01]+|o[0-7]+)\b"
 OTHER_BASE = re.compile(rf"(?<!\w){_OTHER_BASE}", re.IGNORECASE)  # "0x2A", which is not read
+# A full stop in a group of digits, a comma before decimals: "1.234,56", "1 234,56", "1.234.567".
+_EUROPEAN = (
+    r"\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.])"
+    # "1.500 €": cents have two digits, except in a price for a unit ("1.459 €/l")
+    r"|[1-9]\d{0,2}\.\d{3}(?=\s?(?:€|euros?\b|eur\b)(?!\s?/|\s(?:per|a|an|each|pro|je|par|por|al)\b))"
+)
+_ZERO_COMMA = r"0,\d{3,}(?!\d|[,.]\d)"  # "0,125"
+_DECIMAL_COMMA = r"\d++,(?:\d{1,2}|\d{4,})(?!\d|[,.]\d)"  # "3,5", but not "3,500"
+# "1,234", "12,34,567" (lakhs and crores), "1'234", "1 234", "1234". A comma may also precede decimals.
+_WHOLE = (
+    r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
+    rf"|\d{{1,3}}(?:[ ]\d{{3}})+(?!\d)|(?P<comma>{_DECIMAL_COMMA})|\d+"
+)
+# "1e5", "1.5 × 10^5"
+_SCIENCE = r"[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?(?:\{?[-+]?\d+\}?|\([-+]?\d+\))"
+_POWER = r"(?:\^|\*\*)\s?(?:\{?(?P<power>-?\d+)\}?|\((?P<bracketed_power>-?\d+)\))"  # "2^5", "2**(-1)"
+_DENOMINATOR = r"\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"  # "3/4"
+_MIXED_FRACTION = r"\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"  # "2 3/4"
+_SUFFIX = rf"(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?!{_LETTER}|[°/])"  # "18k"
+# "5 %", "5 percent", "5 million", "5万"
+_SCALE = (
+    rf"\s?\\?%|(?:\s(?:{_PERCENT}|hundred|thousand|million|billion|trillion|lakhs?|crores?|dozen"
+    rf"|{'|'.join(_FOREIGN_SCALES)})(?!{_LETTER}))|\s?(?:{_CJK_SCALE})"
+)
 _NUMBER = re.compile(
     rf"(?<!{_LETTER})(?<![.^])(?!{_OTHER_BASE})(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
-    r"(?:"
-    r"(?P<european>\d{1,3}(?:(?:\.\d{3})+|(?:[ ]\d{3})+),\d{1,2}(?!\d|[,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.])"
-    # "1.500 €": cents have two digits, except in a price for a unit ("1.459 €/l")
-    r"|[1-9]\d{0,2}\.\d{3}(?=\s?(?:€|euros?\b|eur\b)(?!\s?/|\s(?:per|a|an|each|pro|je|par|por|al)\b)))"
-    r"|(?P<zero>0,\d{3,}(?!\d|[,.]\d))|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
-    r"|\d{1,3}(?:[ ]\d{3})+(?!\d)|(?P<comma>\d++,(?:\d{1,2}|\d{4,})(?!\d|[,.]\d))|\d+)(?P<part>\.\d+)?"
-    r"|(?P<only>\.\d+)"
-    r")"
-    r"(?:"
-    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?(?:\{?[-+]?\d+\}?|\([-+]?\d+\)))"
-    r"|(?:\^|\*\*)\s?(?:\{?(?P<power>-?\d+)\}?|\((?P<bracketed_power>-?\d+)\))"
-    r"|\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"
-    r"|\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"
-    rf"|(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?!{_LETTER}|[°/])"
-    r")?"
-    rf"(?P<scale>\s?\\?%|(?:\s(?:{_PERCENT}|hundred|thousand|million|billion|trillion|lakhs?|crores?|dozen"
-    rf"|{'|'.join(_FOREIGN_SCALES)})(?!{_LETTER}))|\s?(?:{_CJK_SCALE}))?"
-    r"(?P<ordinal>(?:st|nd|rd|th)\b)?",
+    rf"(?:(?P<european>{_EUROPEAN})|(?P<zero>{_ZERO_COMMA})|(?P<whole>{_WHOLE})(?P<part>\.\d+)?|(?P<only>\.\d+))"
+    rf"(?:(?P<science>{_SCIENCE})|{_POWER}|{_DENOMINATOR}|{_MIXED_FRACTION}|{_SUFFIX})?"
+    rf"(?P<scale>{_SCALE})?(?P<ordinal>(?:st|nd|rd|th)\b)?",
     re.IGNORECASE,
 )
 _TEX_FRACTION = re.compile(
