@@ -18,7 +18,8 @@ from hub.extraction.numeric.clauses import (
     sentence_value,
     statement_value,
 )
-from hub.extraction.numeric.quantities import Quantity, find_numbers, plain
+from hub.extraction.numeric.plain_text import plain
+from hub.extraction.numeric.quantities import Quantity, find_numbers
 from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
 from hub.extraction.statements import statements
 
