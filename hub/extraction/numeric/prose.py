@@ -20,7 +20,7 @@ from hub.extraction.numeric.clauses import (
 )
 from hub.extraction.numeric.plain_text import plain
 from hub.extraction.numeric.quantities import Quantity, find_numbers
-from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
+from hub.extraction.numeric.values import CERTAINTIES, NoValue, NumberReading, differs, make_reading
 from hub.extraction.statements import statements
 
 _LONGEST_PARAGRAPH = 8000
@@ -32,8 +32,7 @@ _LIST_NUMBER = re.compile(
 _REFERENCE = re.compile(
     r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
 )
-# Beside an answer in JSON: {"value": 42, "confidence": 0.9}
-_CONFIDENCE = re.compile(r"\"(?:confidence|certainty|probability)\"\s{0,9}:\s{0,9}[\d.]+", re.IGNORECASE)
+_CONFIDENCE = re.compile(rf"\"(?:{'|'.join(CERTAINTIES)})\"\s{{0,9}}:\s{{0,9}}[\d.]+", re.IGNORECASE)
 _SHORT = 200  # characters up to which an unmarked text may give its number in words
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MODAL = re.compile(
