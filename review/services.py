@@ -43,7 +43,7 @@ def list_pairable_responses(run: Run) -> list[PairableResponse]:
                 model=f"{row.run_model.position:04} {row.run_model.label}",
                 attempt=row.attempt,
                 passed=row.status == Response.Status.PASSED,
-                text=_answer_digest(row),
+                answer_digest=_answer_digest(row),
             )
             for row in rows.iterator(chunk_size=_CHUNK)
         ]

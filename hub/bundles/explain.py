@@ -48,7 +48,7 @@ def explain(item: ErrorDetails, path: Sequence[str | int]) -> tuple[str, str]:
     if not path:
         return "the file must be a mapping of keys such as `slug: order-desk`", ""
     if item["type"] == "string_pattern_mismatch":
-        return f"{format_value(item['input'])} does not fit", remedy
+        return f"{format_value(item['input'])} does not have the required form", remedy
     return describe_error(item, Manifest), remedy
 
 

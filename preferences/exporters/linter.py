@@ -15,6 +15,7 @@ from preferences.precedence import precedence_of, with_highest_precedence
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
 _BY_CHANCE = 0.05  # failures that a careful reviewer has with a lower probability are not taken for chance
 Checks = tuple[int, int]  # failed and total attention checks of a reviewer
+Pair = tuple[int, int]  # numbers of two answers, the smaller one first
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
 HELD_OUT = "of a held-out environment"
@@ -69,6 +70,11 @@ class LintedVerdict(NamedTuple):
     source: str
     verdict: str
     longer: int
+
+    @property
+    def pair(self) -> Pair:
+        """The two answers, independent of the order of the responses."""
+        return (min(self.first, self.second), max(self.first, self.second))
 
     @property
     def decisive(self) -> bool:
@@ -134,44 +140,31 @@ def lint(
     *others* are verdicts that are not exported but can contradict *rows*, because filters leave them out.
     """
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
-    result = LintResult()
-    answers: dict[bytes, int] = {}  # digest -> number
-    pairs: dict[tuple[int, int], list[LintedVerdict]] = defaultdict(list)
-
-    def numbers_of(row: LinterRow) -> tuple[int, int]:
-        # Half of a digest takes a third of the memory of its text, and no two are equal by chance.
-        digests = (bytes.fromhex(digest[:32]) for digest in (row.first_digest, row.second_digest))
-        first, second = (answers.setdefault(digest, len(answers)) for digest in digests)
-        return first, second
-
-    def verdict_of(row: LinterRow, first: int, second: int) -> LintedVerdict:
-        # Interned, because this is kept in memory and only few sources and verdicts exist.
-        return LintedVerdict(row.pk, first, second, sys.intern(row.source), sys.intern(row.verdict), row.longer)
-
+    numbers: dict[bytes, int] = {}  # of the answers, by digest
     # Whether the tests are right is unknown until a curator has decided.
-    disputed = {tuple(sorted(numbers_of(row))) for row in disputing if _unfit(row, careless) == DEFECT_OPEN}
+    disputed = {_read_verdict(row, numbers).pair for row in disputing if _unfit(row, careless) == DEFECT_OPEN}
+    result = LintResult()
+    exported: dict[Pair, list[LintedVerdict]] = defaultdict(list)
     for row in rows:
         result.found += 1
-        first, second = numbers_of(row)
-        pair = (min(first, second), max(first, second))
-        why = _unfit(row, careless) or (DEFECT_OPEN if pair in disputed else "")
+        verdict = _read_verdict(row, numbers)
+        why = _unfit(row, careless) or (DEFECT_OPEN if verdict.pair in disputed else "")
         if why:
             result.dropped[why] += 1
         else:
-            pairs[pair].append(verdict_of(row, first, second))
-    unmatched: dict[tuple[int, int], list[LintedVerdict]] = defaultdict(list)
+            exported[verdict.pair].append(verdict)
+    filtered: dict[Pair, list[LintedVerdict]] = defaultdict(list)
     for row in others:
-        first, second = numbers_of(row)
-        pair = (min(first, second), max(first, second))
-        if pair in pairs and not _unfit(row, careless):
-            unmatched[pair].append(verdict_of(row, first, second))
-    survivors = [
+        verdict = _read_verdict(row, numbers)
+        if verdict.pair in exported and not _unfit(row, careless):
+            filtered[verdict.pair].append(verdict)
+    representatives = [
         kept
-        for pair, group in pairs.items()
-        if (kept := _one_of(group, unmatched.get(pair, []), result.dropped)) is not None
+        for pair, group in exported.items()
+        if (kept := _one_of(group, filtered.get(pair, []), result.dropped)) is not None
     ]
-    cyclic = _cyclic([verdict for verdict in survivors if verdict.decisive])
-    for verdict in sorted(survivors):
+    cyclic = _cyclic([verdict for verdict in representatives if verdict.decisive])
+    for verdict in sorted(representatives):
         if verdict.pk in cyclic:
             result.dropped[CYCLE] += 1
         elif verdict.decisive:
@@ -179,6 +172,15 @@ def lint(
         else:
             result.ties.append(verdict)
     return result
+
+
+def _read_verdict(row: LinterRow, numbers: dict[bytes, int]) -> LintedVerdict:
+    """Return the verdict of *row*. Answers that are not in *numbers* are added with the next number."""
+    # Half of a digest takes a third of the memory of its text, and no two are equal by chance.
+    digests = (bytes.fromhex(digest[:32]) for digest in (row.first_digest, row.second_digest))
+    first, second = (numbers.setdefault(digest, len(numbers)) for digest in digests)
+    # Interned, because this is kept in memory and only few sources and verdicts exist.
+    return LintedVerdict(row.pk, first, second, sys.intern(row.source), sys.intern(row.verdict), row.longer)
 
 
 def _unfit(row: LinterRow, careless: Set[int]) -> str:
@@ -212,21 +214,20 @@ def _one_of(group: list[LintedVerdict], others: list[LintedVerdict], dropped: Co
     Reviewers take precedence over execution, execution over judges. Of *others*, which are not exported themselves,
     those contradict the verdict that have its precedence or a higher one.
     """
-    first = with_highest_precedence(group)
-    meanings = {verdict.meaning for verdict in first}
+    highest = with_highest_precedence(group)
+    source, rank = highest[0].source, precedence_of(highest[0])
+    meanings = {verdict.meaning for verdict in highest}
     for verdict in group:
-        if verdict.source != first[0].source:
+        if verdict.source != source:
             repeated = REPEATED if verdict.meaning in meanings else OUTRANKED_BY_TESTS
-            dropped[OUTRANKED if first[0].source == HUMAN else repeated] += 1
-    group = first
-    rank = precedence_of(first[0])
+            dropped[OUTRANKED if source == HUMAN else repeated] += 1
     meanings |= {verdict.meaning for verdict in others if precedence_of(verdict) <= rank}
     if len(meanings) > 1:
-        dropped[DISAGREE] += len(group)
+        dropped[DISAGREE] += len(highest)
         return None
-    dropped[REPEATED] += len(group) - 1
-    dropped += Counter()  # removes the reasons with a count of zero
-    return min(group)
+    if len(highest) > 1:
+        dropped[REPEATED] += len(highest) - 1
+    return min(highest)
 
 
 def _cyclic(verdicts: Sequence[LintedVerdict]) -> set[int]:

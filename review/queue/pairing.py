@@ -17,14 +17,14 @@ NO_PAIRS = "no pairs, because no two different answers fit `pairs` and `across` 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairableResponse:
-    """Scored response that can be paired. `text` is a digest of its answer; equal answers are not paired."""
+    """Scored response that can be paired; equal answers are not. `model` sorts as the models of the config do."""
 
     id: int
     case: int
     model: str
     attempt: int
     passed: bool
-    text: str
+    answer_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,8 @@ def select_pairs(
         pair
         for group in by_case.values()
         for a, b in _comparable_pairs(sorted(group, key=lambda c: (c.model, c.attempt)), across)
-        if a.text != b.text and (pair := SelectedPair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
+        if a.answer_digest != b.answer_digest
+        and (pair := SelectedPair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
     ]
     return sorted(found, key=lambda pair: (pair.position, pair.first.id, pair.second.id))
 

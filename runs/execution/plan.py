@@ -43,10 +43,13 @@ class EvaluatedModel:
 class Block:
     """Cases of an environment that one model answers: a shard, or all cases of a run that is not divided.
 
-    first, last: positions of cases; last is None for all. fresh: none of its responses can be stored yet. unfinished:
-    the number of its episodes, plus one while more can start. incomplete: a response of it stays missing because the
-    run or its model was stopped. Responses that a stopped role model could not score stay missing, too, but do not make
-    the block incomplete: another process would pay for them in vain. A resume makes its shard unfinished again.
+    fresh        none of its responses can be stored yet
+    first, last  positions of cases; last is None for all
+    unfinished   number of its episodes that have not ended, plus one while more can start
+    incomplete   a response of it stays missing because the run or its model was stopped
+
+    Responses that a stopped role model could not score stay missing, too, but do not make the block incomplete: another
+    process would pay for them in vain. A resume makes its shard unfinished again.
     """
 
     environment: EvaluatedEnvironment

@@ -160,8 +160,10 @@ class WholeRun:
 class ShardSource:
     """Source of a divided run: takes one shard after the other.
 
-    reserved_for: as in Shard. taken: a shard that the process holds already. waits: whether to wait, after the last
-    shard, for those that other processes hold, since they may be given back. ended: whether to take no more of a model.
+    reserved_for  as in Shard
+    waits         wait, after the last shard, for those that other processes hold, since they may be given back
+    ended         returns whether to take no more shards of a model
+    taken         a shard that the process holds already
     """
 
     run_id: int

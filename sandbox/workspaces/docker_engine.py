@@ -19,6 +19,7 @@ from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.docker_api import (
     EXPIRES_LABEL,
     FAILURES,
+    GROUP_LABEL,
     LABEL,
     OWNER_LABEL,
     connect,
@@ -172,14 +173,20 @@ class DockerWorkspaces(DriverWorkspaces):
                 network, environment = None, {}
                 packages = packages_container(api, spec.packages) if spec.packages else ""
                 if spec.services or spec.allowed:
-                    handle = replace(handle, network=open_network(api, labels, generation))
-                    network = start_services(api, spec, handle.network, labels, generation, cpus, self._runtime)
-                if network and spec.allowed:
-                    address = start_proxy(
-                        api, self._proxy_image, self._outside, network.name, spec.allowed, labels, generation
-                    )
-                    environment = proxy_environment(list(network.addresses))
-                    network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
+                    group = {**labels, GROUP_LABEL: generation}
+                    handle = replace(handle, network=open_network(api, group))
+                    network = start_services(api, spec, handle.network, group, cpus=cpus, runtime=self._runtime)
+                    if spec.allowed:
+                        address = start_proxy(
+                            api,
+                            network.name,
+                            group,
+                            image=self._proxy_image,
+                            outside=self._outside,
+                            allowed=spec.allowed,
+                        )
+                        environment = proxy_environment(list(network.addresses))
+                        network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
                 container = api.create_container(
                     image,
                     command=driver_arguments(spec, generation, expires_s=driver_s),

@@ -52,6 +52,12 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         return None
     if len(text) <= SHORT_TEXT and reader.consists_of_several(text):
         return None
+    label = _corrected_label(reader, text) or _label_of_text(reader, text)
+    return None if label == SEVERAL else label
+
+
+def _corrected_label(reader: LabelReader, text: str) -> str | None:
+    """Return the label that follows the last correction with one ("Wait, it's B"), or SEVERAL."""
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
         rest = _ALSO_REOPENING.sub("", text[position:].strip(" ,.:;!—–-"))
         label = (
@@ -63,25 +69,29 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
             or concluded_label(reader, reader.options.with_labels(rest))
         )
         if label:
-            return None if label == SEVERAL else label
+            return label
+    return None
+
+
+def _label_of_text(reader: LabelReader, text: str) -> str | None:
+    """Return the label that *text* states, concludes, ticks, marks or leaves after its comments, or SEVERAL."""
     label = stated_label(reader, text)
     if not label and is_uncertain(reader, re.split(r"(?<=[.!?])\s+", text)[-1]):
         return None
-    label = label or opening_word(reader, text) or concluded_label(reader, text)
-    if label:
-        return None if label == SEVERAL else label
+    if label := label or opening_word(reader, text) or concluded_label(reader, text):
+        return label
     if is_uncertain(reader, text):
         return None
     if label := ticked_label(reader, text):
         return label
     label, wrong = commented_label(reader, text)
     if label:
-        return None if label == SEVERAL else label
-    label = _unstated_label(text, reader)
-    return None if label == SEVERAL or label in wrong else label
+        return label
+    label = _unstated_label(reader, text)
+    return None if label in wrong else label
 
 
-def _unstated_label(text: str, reader: LabelReader) -> str | None:
+def _unstated_label(reader: LabelReader, text: str) -> str | None:
     """Return the label that is marked in *text*, or that of the option that its words name."""
     lines = without_listing(reader, [line for line in text.split("\n") if line.strip()])
     last_sentences = list(reader.options.sentences(lines[-1] if lines else ""))

@@ -17,7 +17,8 @@ from hub.extraction.choices.phrases import (
 from hub.extraction.markup import strip_markup
 from hub.extraction.numeric.answers import read_number
 from hub.extraction.numeric.number_words import words_to_digits
-from hub.extraction.numeric.quantities import find_numbers, plain, quantities
+from hub.extraction.numeric.plain_text import plain
+from hub.extraction.numeric.quantities import find_numbers, quantities
 
 SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
 # An option about several others: "All of the above", "Both A and C", "A, B and D".

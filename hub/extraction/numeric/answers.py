@@ -15,10 +15,9 @@ from hub.extraction.numeric.clauses import MOST_TRIED, clause_value, offers_alte
 from hub.extraction.numeric.links import LINK, LONGEST_LINK
 from hub.extraction.numeric.prose import read_prose
 from hub.extraction.numeric.quantities import Quantity
-from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
+from hub.extraction.numeric.values import CERTAINTIES, NoValue, NumberReading, differs, make_reading
 from hub.extraction.statements import statements
 
-_CERTAINTIES = ("confidence", "certainty", "probability")  # beside an answer: {"value": 42, "confidence": 0.9}
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 _NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
@@ -97,7 +96,7 @@ def _read_object(text: str) -> NumberReading | None:
         if isinstance(member, int | float)
         and not isinstance(member, bool)
         and abs(member) != math.inf  # 1e400
-        and key not in _CERTAINTIES
+        and key not in CERTAINTIES
     }
     if not numbers:
         return None

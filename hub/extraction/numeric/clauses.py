@@ -18,7 +18,8 @@ from hub.extraction.numeric.omissions import (
     without_other_unit,
     without_parts,
 )
-from hub.extraction.numeric.quantities import OTHER_BASE, Quantity, find_numbers, plain
+from hub.extraction.numeric.plain_text import plain
+from hub.extraction.numeric.quantities import OTHER_BASE, Quantity, find_numbers
 from hub.extraction.numeric.values import NoValue, Value, differs
 
 # "42 (see eq. 3)" and "5! = 120" go on.

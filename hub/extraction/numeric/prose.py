@@ -1,7 +1,7 @@
 """Extraction of the number from a text that does not mark its answer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hub.extraction.corrections import (
     ALTERNATIVELY,
@@ -18,8 +18,9 @@ from hub.extraction.numeric.clauses import (
     sentence_value,
     statement_value,
 )
-from hub.extraction.numeric.quantities import Quantity, find_numbers, plain
-from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
+from hub.extraction.numeric.plain_text import plain
+from hub.extraction.numeric.quantities import Quantity, find_numbers
+from hub.extraction.numeric.values import CERTAINTIES, NoValue, NumberReading, differs, make_reading
 from hub.extraction.statements import statements
 
 _LONGEST_PARAGRAPH = 8000
@@ -31,8 +32,7 @@ _LIST_NUMBER = re.compile(
 _REFERENCE = re.compile(
     r"(?:(?<=[\d%.!])|(?<=\*\*))\s?(?:\[\d{1,2}\])+(?=[\s.,;:!]|$)|^\[\d{1,2}\]:?(?=\s[^\W\d])", re.MULTILINE
 )
-# Beside an answer in JSON: {"value": 42, "confidence": 0.9}
-_CONFIDENCE = re.compile(r"\"(?:confidence|certainty|probability)\"\s{0,9}:\s{0,9}[\d.]+", re.IGNORECASE)
+_CONFIDENCE = re.compile(rf"\"(?:{'|'.join(CERTAINTIES)})\"\s{{0,9}}:\s{{0,9}}[\d.]+", re.IGNORECASE)
 _SHORT = 200  # characters up to which an unmarked text may give its number in words
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MODAL = re.compile(
@@ -123,35 +123,42 @@ def read_prose(text: str) -> NumberReading:
     bold = _bold_value(text)
     if bold is not None:
         return bold
-    tried, rejected = 0, False
-    lines = _without_list_numbers(_REFERENCE.sub("", text).split("\n"))
-    for line in map(lines.__getitem__, _reading_order(lines)):
-        if any(character.isdigit() for character in line):
-            sentences = SENTENCE_END.split(line)
-            for i in _reading_order(sentences):
-                tried += 1
-                if tried > MOST_TRIED:
-                    return NumberReading(None)
-                sentence = sentences[i][-LONGEST_SENTENCE:]
-                affirmed = _DENIED_CLAUSE.sub(" ", sentence)
-                if _is_rejected(affirmed, *sentences[i + 1 : i + 2]):
-                    rejected = True
-                    continue
-                rejected = rejected or affirmed != sentence
-                value = sentence_value(affirmed)
-                if isinstance(value, Quantity) and _is_instruction(sentences[i]):
-                    return NumberReading(None)
-                if value is None or value is NoValue.FORMULA:
-                    continue
-                if isinstance(value, Quantity) and i and _gives_alternative(sentences[i - 1], sentences[i], value):
-                    value = NoValue.SEVERAL
-                return make_reading(value, sentences[i])
+    rejected = False
+    for tried, (before, sentence, following) in enumerate(_sentences_to_read(text)):
+        if tried == MOST_TRIED:
+            return NumberReading(None)
+        read = sentence[-LONGEST_SENTENCE:]
+        affirmed = _DENIED_CLAUSE.sub(" ", read)
+        if _is_rejected(affirmed, following):
+            rejected = True
+            continue
+        rejected = rejected or affirmed != read
+        value = sentence_value(affirmed)
+        if value is None or value is NoValue.FORMULA:
+            continue
+        if isinstance(value, Quantity):
+            if _is_instruction(sentence):
+                return NumberReading(None)
+            if _gives_alternative(before, sentence, value):
+                value = NoValue.SEVERAL
+        return make_reading(value, sentence)
     if len(text) <= _SHORT and not rejected:
         return make_reading(statement_value(text), text)
     return NumberReading(None)
 
 
-def _is_rejected(sentence: str, following: str = "") -> bool:
+def _sentences_to_read(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the sentences of lines with digits in the order of reading, each between its neighbours on the line."""
+    lines = _without_list_numbers(_REFERENCE.sub("", text).split("\n"))
+    for line in map(lines.__getitem__, _reading_order(lines)):
+        if any(character.isdigit() for character in line):
+            sentences = SENTENCE_END.split(line)
+            surrounded = ["", *sentences, ""]
+            for i in _reading_order(sentences):
+                yield surrounded[i], surrounded[i + 1], surrounded[i + 2]
+
+
+def _is_rejected(sentence: str, following: str) -> bool:
     """Return whether *sentence* denies its numbers, or asks for one that the sentence *following* it denies."""
     return _REJECTED.search(sentence) is not None or (
         _ASKED.fullmatch(sentence) is not None and _NO.match(following) is not None

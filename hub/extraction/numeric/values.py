@@ -16,6 +16,10 @@ class NumberReading:
     several: bool = False
 
 
+# Keys beside an answer in JSON, whose numbers are not the answer: {"value": 42, "confidence": 0.9}
+CERTAINTIES = ("confidence", "certainty", "probability")
+
+
 class NoValue(Enum):
     """Reason why a text with numbers has no single value."""
 

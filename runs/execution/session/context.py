@@ -16,12 +16,14 @@ from sandbox.client.pool import Pool
 class ExecutionOptions:
     """Options of one process that executes a run.
 
-    use_cache: take replies from the cache. signals: Ctrl-C and SIGTERM interrupt the run (main thread only). stopping:
-    is called several times a second; if it returns True, as in a worker that shuts down, the run returns to the queue.
-    retry_for_s: how long this process itself retries after an infrastructure fault; None: the run returns to the queue.
-    slice_s: after this time the run makes way for a waiting run that goes before it, if there is one; None: never.
-    workers_help: other workers execute shards of a large run at the same time. processes: local processes that execute
-    a large run together, this one included.
+    use_cache     take replies from the cache
+    signals       Ctrl-C and SIGTERM interrupt the run (main thread only)
+    retry_for_s   how long this process itself retries after an infrastructure fault; None: the run returns to the queue
+    slice_s       after this time the run makes way for a waiting run that goes before it, if there is one; None: never
+    workers_help  other workers execute shards of a large run at the same time
+    processes     number of local processes that execute a large run together, this one included
+    stopping      is called several times a second; if it returns True, as in a worker that shuts down, the run returns
+                  to the queue
     """
 
     use_cache: bool = True
@@ -37,8 +39,11 @@ class ExecutionOptions:
 class Share:
     """The part of a run that this process executes.
 
-    leads: it holds the lease of the run, and ends it. divided: the run has shards. reserved_for: as in Shard. taken: a
-    shard that it holds already. helpers: local processes that it has started.
+    leads         it holds the lease of the run, and ends it
+    divided       the run has shards
+    reserved_for  as in Shard
+    taken         a shard that it holds already
+    helpers       local processes that it has started
     """
 
     leads: bool = True

@@ -23,12 +23,12 @@ _POLL_S = 0.05
 
 def start_proxy(
     api: docker.APIClient,
+    network: str,
+    labels: Mapping[str, str],
+    *,
     image: str,
     outside: str,
-    network: str,
     allowed: Sequence[str],
-    labels: Mapping[str, str],
-    generation: str,
 ) -> str:
     """Start a proxy between *network* and the network *outside*, and return its address. Raises SandboxUnavailable.
 
@@ -53,7 +53,7 @@ def start_proxy(
             command=["-I", "-S", "-c", _source(), json.dumps(config)],
             entrypoint=["python3"],
             user=_USER,
-            labels={**labels, LABEL: "proxy", GROUP_LABEL: generation},
+            labels={**labels, LABEL: "proxy"},
             host_config=host_config,
         )["Id"]
     )

@@ -38,16 +38,19 @@ class BoxNetwork:
     addresses: Mapping[str, str]
 
 
-def open_network(api: docker.APIClient, labels: Mapping[str, str], generation: str) -> str:
-    """Create the network of a box and return its name."""
-    name = f"llmeval-workspace-{generation}"
+def open_network(api: docker.APIClient, labels: Mapping[str, str]) -> str:
+    """Create the network of a box and return its name.
+
+    *labels*, with GROUP_LABEL, are those of the network and of all containers in it except the box.
+    """
+    name = f"llmeval-workspace-{labels[GROUP_LABEL]}"
     api.create_network(
         name,
         driver="bridge",
         internal=True,
         # Without an address of the host in the network, nothing that listens on the host can be reached.
         options={"com.docker.network.bridge.inhibit_ipv4": "true"},
-        labels={**labels, LABEL: "network", GROUP_LABEL: generation},
+        labels={**labels, LABEL: "network"},
     )
     return name
 
@@ -57,11 +60,14 @@ def start_services(
     spec: BoxSpec,
     network: str,
     labels: Mapping[str, str],
-    generation: str,
+    *,
     cpus: int,
     runtime: str | None,
 ) -> BoxNetwork:
-    """Start the services of *spec* together and wait until all are healthy. Raises ServiceFailed."""
+    """Start the services of *spec* together and wait until all are healthy. Raises ServiceFailed.
+
+    *cpus* are those of the machine.
+    """
     containers = {}
     for service in spec.services:
         image = image_id(api, service.image)
@@ -73,7 +79,7 @@ def start_services(
             user=service.user or None,
             hostname=service.name,
             environment=dict(service.environment),
-            labels={**labels, LABEL: "service", GROUP_LABEL: generation},
+            labels={**labels, LABEL: "service"},
             host_config=options,
             networking_config={"EndpointsConfig": {network: {"Aliases": [service.name]}}},
         )

@@ -287,7 +287,8 @@ def test_problems_of_slug_and_version_name_the_options(tmp_path):
     assert "--bundle-version: gsm8k 1.0.0 is already stored with different content." in printed
     assert "Give a higher --bundle-version, for example to 1.0.1." in printed
     assert "The file of gsm8k" not in printed and "environment.yaml" not in printed
-    assert '--slug: "Not_valid" does not fit.' in run(*changed, "--slug", "Not_valid", code=2)
+    printed = run(*changed, "--slug", "Not_valid", code=2)
+    assert '--slug: "Not_valid" does not have the required form.' in printed
 
 
 def test_rows_that_are_left_out_are_counted_with_their_reason(tmp_path):

@@ -156,7 +156,8 @@ def test_slug_and_version_of_a_written_bundle_are_checked(tmp_path: Path, capsys
     with pytest.raises(SystemExit):
         call_command(*arguments, "--slug", "Not a slug", "--bundle-version", "one")
     printed = capsys.readouterr().err
-    assert '(slug): "Not a slug" does not fit' in printed and '(version): "one" does not fit' in printed
+    assert '(slug): "Not a slug" does not have the required form' in printed
+    assert '(version): "one" does not have the required form' in printed
     assert not (tmp_path / "out").exists()
 
 

@@ -132,8 +132,8 @@ def test_sweep_removes_services_and_networks_whose_process_has_ended(
     ("service", "message"),
     [
         (
-            ServiceSpec(name="x", image="redis:8", healthcheck="echo no; exit 4", start_s=1),
-            "x is not healthy after 1 seconds, its health check ends with exit code 4:",
+            ServiceSpec(name="x", image="redis:8", healthcheck="echo no; exit 4", start_s=5),
+            "x is not healthy after 5 seconds, its health check ends with exit code 4:",
         ),
         (replace(POSTGRES, name="x", environment={}), r"(?s)x ended: .*POSTGRES_PASSWORD"),
     ],
