@@ -89,7 +89,16 @@ def _reviews_of(user: User) -> SafeString:
 
 @admin.register(Group)
 class ProtectedGroupAdmin(ProtectedDeletionAdmin, GroupAdmin):
-    """Django's admin of groups. The group of a team that owns something is not deleted, like the team."""
+    """Django's admin of groups. The group of a team that owns something is not deleted, like the team.
+
+    Only superusers choose the permissions of groups: other staff who may change groups could otherwise give their own
+    group every permission.
+    """
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> list[str]:
+        """Return the fields that are only shown."""
+        fields = [str(name) for name in super().get_readonly_fields(request, obj)]
+        return fields if request.user.is_superuser else [*fields, "permissions"]
 
 
 class SecretsAdmin(admin.ModelAdmin):

@@ -119,3 +119,32 @@ def test_staff_who_change_users_cannot_make_superusers_or_take_over_their_accoun
     chosen = {"action": "delete_selected", "_selected_action": str(root.pk), "post": "yes"}
     assert client.post("/admin/auth/user/", chosen).status_code == 403
     assert User.objects.get(username="root").email == "root@example.org"
+
+
+def staff_with(client: Client, *codenames: str) -> User:
+    """Sign in a member of staff who has these single permissions."""
+    helper = User.objects.create_user("helper", is_staff=True)
+    helper.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(helper)
+    return helper
+
+
+def test_staff_who_change_groups_cannot_give_them_permissions(client: Client) -> None:
+    helper = staff_with(client, "view_group", "add_group", "change_group")
+    group = Group.objects.get(name="Reviewer")
+    helper.groups.add(group)
+    before = set(group.permissions.values_list("pk", flat=True))
+    every = [str(pk) for pk in Permission.objects.values_list("pk", flat=True)]
+    assert group.permissions.all()[0].name in client.get(f"/admin/auth/group/{group.pk}/change/").text
+    changed = client.post(f"/admin/auth/group/{group.pk}/change/", {"name": "Reader", "permissions": every})
+    added = client.post("/admin/auth/group/add/", {"name": "mine", "permissions": every})
+    assert changed.status_code == added.status_code == 302
+    group.refresh_from_db()
+    assert (group.name, set(group.permissions.values_list("pk", flat=True))) == ("Reader", before)
+    assert not Group.objects.get(name="mine").permissions.exists()
+
+
+def test_superusers_give_groups_permissions(admin_client: Client) -> None:
+    permission = Permission.objects.get(codename="view_held_out")
+    admin_client.post("/admin/auth/group/add/", {"name": "readers", "permissions": [str(permission.pk)]})
+    assert list(Group.objects.get(name="readers").permissions.all()) == [permission]
