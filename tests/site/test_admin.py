@@ -148,3 +148,23 @@ def test_superusers_give_groups_permissions(admin_client: Client) -> None:
     permission = Permission.objects.get(codename="view_held_out")
     admin_client.post("/admin/auth/group/add/", {"name": "readers", "permissions": [str(permission.pk)]})
     assert list(Group.objects.get(name="readers").permissions.all()) == [permission]
+
+
+def test_staff_who_link_identities_cannot_take_over_superusers(client: Client) -> None:
+    root = User.objects.create_superuser("root")
+    helper = staff_with(client, "view_user", "view_openididentity", "add_openididentity", "delete_openididentity")
+    issuer, page = "https://id.example.org", "/admin/llmeval_site/openididentity/"
+    assert client.post(f"{page}add/", {"user": root.pk, "issuer": issuer, "subject": "mine"}).status_code == 200
+    identity = OpenIDIdentity.objects.create(user=root, issuer=issuer, subject="root")
+    assert client.post(f"{page}{identity.pk}/delete/", {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": str(identity.pk), "post": "yes"}
+    assert client.post(page, chosen).status_code == 403
+    assert list(OpenIDIdentity.objects.values_list("subject", flat=True)) == ["root"]
+    assert client.post(f"{page}add/", {"user": helper.pk, "issuer": issuer, "subject": "h"}).status_code == 302
+    assert client.post(f"{page}{helper.openid_identities.get().pk}/delete/", {"post": "yes"}).status_code == 302
+
+
+def test_superusers_link_identities_of_superusers(admin_client: Client) -> None:
+    given = {"user": User.objects.get().pk, "issuer": "https://id.example.org", "subject": "root"}
+    assert admin_client.post("/admin/llmeval_site/openididentity/add/", given).status_code == 302
+    assert OpenIDIdentity.objects.get().user.is_superuser
