@@ -8,7 +8,7 @@ from django.test import Client
 
 from hub.models import Team
 from llmeval_site.accounts.tokens import create_token
-from llmeval_site.models import ApiToken, Webhook
+from llmeval_site.models import ApiToken, OpenIDIdentity, Webhook
 from llmeval_site.webhooks.deliveries import create_webhook
 from review.models import Assignment
 from runs.models import Run
@@ -168,3 +168,27 @@ def test_superusers_link_identities_of_superusers(admin_client: Client) -> None:
     given = {"user": User.objects.get().pk, "issuer": "https://id.example.org", "subject": "root"}
     assert admin_client.post("/admin/llmeval_site/openididentity/add/", given).status_code == 302
     assert OpenIDIdentity.objects.get().user.is_superuser
+
+
+@pytest.mark.parametrize("action", [False, True])
+@pytest.mark.parametrize("model", ["hub/team", "auth/group"])
+def test_the_page_for_deleting_a_team_names_nothing_to_staff_of_other_teams(
+    client: Client, model: str, action: bool
+) -> None:
+    helper = staff_with(client, "view_team", "delete_team", "view_group", "delete_group")
+    group = Group.objects.create(name="vision")
+    team = Team.objects.create(group=group, slug="vision")
+    run = stored_run(stored_version(), name="obsidian")
+    Run.objects.filter(pk=run.pk).update(team=team)
+    key = team.pk if model == "hub/team" else group.pk
+
+    def page() -> str:
+        if action:
+            return client.post(f"/admin/{model}/", {"action": "delete_selected", "_selected_action": str(key)}).text
+        return client.get(f"/admin/{model}/{key}/delete/").text
+
+    assert "What the team vision owns" in page() and "obsidian" not in page()
+    client.post(f"/admin/{model}/{key}/delete/", {"post": "yes"})
+    assert Team.objects.filter(pk=team.pk).exists()
+    helper.groups.add(group)
+    assert "obsidian" in page()
