@@ -22,7 +22,7 @@ from hub.gates.certificates import Certificate
 from hub.manifest.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion, Team
 from hub.selectors import is_curator, list_foreign_environments, list_visible_environments
-from hub.teams.visibility import sees_all_teams
+from hub.teams.visibility import sees_all_teams, sees_team
 from hub.web.audited import record_nothing
 
 
@@ -182,15 +182,28 @@ class EnvironmentAdmin(CuratorAdmin):
 
 
 class ProtectedDeletionAdmin(admin.ModelAdmin):
-    """Admin whose page for deleting names the rows that prevent it, such as what a team owns."""
+    """Admin of teams, or of their groups. The page for deleting one names what the team owns, which prevents it.
+
+    Users who do not see what the team owns only learn that it owns something.
+    """
 
     def get_deleted_objects(
         self, objs: Sequence[Model] | QuerySet[Model], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Return what is deleted with *objs*, its counts, missing permissions, and what prevents it."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        if not protected:
+            return deleted, counts, missing, protected
+        protected = [text for item in objs for text in self._list_obstacles(item, request)]
         # The page shows missing permissions instead of what prevents the deletion, and nobody may delete runs there.
-        return deleted, counts, set() if protected else missing, protected
+        return deleted, counts, set(), protected
+
+    def _list_obstacles(self, item: Model, request: HttpRequest) -> list[str]:
+        protected = super().get_deleted_objects([item], request)[3]
+        team = item if isinstance(item, Team) else Team.objects.filter(group=item.pk).first()
+        if not protected or team is None or sees_team(request.user, team.pk):
+            return protected
+        return [format_html("What the team {} owns", item)]
 
 
 @admin.register(Team)

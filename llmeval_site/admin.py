@@ -6,7 +6,8 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -89,7 +90,16 @@ def _reviews_of(user: User) -> SafeString:
 
 @admin.register(Group)
 class ProtectedGroupAdmin(ProtectedDeletionAdmin, GroupAdmin):
-    """Django's admin of groups. The group of a team that owns something is not deleted, like the team."""
+    """Django's admin of groups. The group of a team that owns something is not deleted, like the team.
+
+    Only superusers choose the permissions of groups: other staff who may change groups could otherwise give their own
+    group every permission.
+    """
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> list[str]:
+        """Return the fields that are only shown."""
+        fields = [str(name) for name in super().get_readonly_fields(request, obj)]
+        return fields if request.user.is_superuser else [*fields, "permissions"]
 
 
 class SecretsAdmin(admin.ModelAdmin):
@@ -127,7 +137,10 @@ class ApiTokenAdmin(SecretsAdmin):
 
 @admin.register(OpenIDIdentity)
 class OpenIDIdentityAdmin(admin.ModelAdmin):
-    """Links between people at the OpenID provider and users, which administrators can add and remove."""
+    """Links between people at the OpenID provider and users, which administrators can add and remove.
+
+    Only superusers add and remove those of superusers: whoever links an identity to an account can sign in with it.
+    """
 
     list_display = ["subject", "user", "issuer", "created_at", "last_used_at"]
     list_select_related = ["user"]
@@ -138,8 +151,20 @@ class OpenIDIdentityAdmin(admin.ModelAdmin):
         """Fill in the issuer of the settings."""
         return {"issuer": settings.OPENID.issuer if settings.OPENID else ""}
 
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Model, Model]", request: HttpRequest, **kwargs: object
+    ) -> "ModelChoiceField[Model] | None":
+        """Accept only users whose accounts the user may change."""
+        if db_field.name == "user" and not request.user.is_superuser:
+            kwargs["queryset"] = User.objects.filter(is_superuser=False)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
     def has_change_permission(self, request: HttpRequest, obj: OpenIDIdentity | None = None) -> bool:
         return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: OpenIDIdentity | None = None) -> bool:
+        may_touch = obj is None or _may_touch(request, obj.user)
+        return may_touch and super().has_delete_permission(request, obj)
 
 
 @admin.register(Webhook)

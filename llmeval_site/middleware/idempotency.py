@@ -64,9 +64,11 @@ class IdempotencyMiddleware:
 def _authenticated_user(request: HttpRequest) -> User | None:
     """Return the user of *request* according to the authentication classes of REST, or None."""
     classes = cast("list[type[BaseAuthentication]]", api_settings.DEFAULT_AUTHENTICATION_CLASSES)
+    signed_in = request.user
     try:
         user = Request(request, authenticators=[authentication() for authentication in classes]).user
     except (APIException, PermissionDenied):
+        request.user = signed_in  # the failure replaced it, and the view would respond with 401
         return None
     return user if user.is_authenticated else None
 

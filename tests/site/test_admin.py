@@ -8,7 +8,7 @@ from django.test import Client
 
 from hub.models import Team
 from llmeval_site.accounts.tokens import create_token
-from llmeval_site.models import ApiToken, Webhook
+from llmeval_site.models import ApiToken, OpenIDIdentity, Webhook
 from llmeval_site.webhooks.deliveries import create_webhook
 from review.models import Assignment
 from runs.models import Run
@@ -119,3 +119,76 @@ def test_staff_who_change_users_cannot_make_superusers_or_take_over_their_accoun
     chosen = {"action": "delete_selected", "_selected_action": str(root.pk), "post": "yes"}
     assert client.post("/admin/auth/user/", chosen).status_code == 403
     assert User.objects.get(username="root").email == "root@example.org"
+
+
+def staff_with(client: Client, *codenames: str) -> User:
+    """Sign in a member of staff who has these single permissions."""
+    helper = User.objects.create_user("helper", is_staff=True)
+    helper.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(helper)
+    return helper
+
+
+def test_staff_who_change_groups_cannot_give_them_permissions(client: Client) -> None:
+    helper = staff_with(client, "view_group", "add_group", "change_group")
+    group = Group.objects.get(name="Reviewer")
+    helper.groups.add(group)
+    before = set(group.permissions.values_list("pk", flat=True))
+    every = [str(pk) for pk in Permission.objects.values_list("pk", flat=True)]
+    assert group.permissions.all()[0].name in client.get(f"/admin/auth/group/{group.pk}/change/").text
+    changed = client.post(f"/admin/auth/group/{group.pk}/change/", {"name": "Reader", "permissions": every})
+    added = client.post("/admin/auth/group/add/", {"name": "mine", "permissions": every})
+    assert changed.status_code == added.status_code == 302
+    group.refresh_from_db()
+    assert (group.name, set(group.permissions.values_list("pk", flat=True))) == ("Reader", before)
+    assert not Group.objects.get(name="mine").permissions.exists()
+
+
+def test_superusers_give_groups_permissions(admin_client: Client) -> None:
+    permission = Permission.objects.get(codename="view_held_out")
+    admin_client.post("/admin/auth/group/add/", {"name": "readers", "permissions": [str(permission.pk)]})
+    assert list(Group.objects.get(name="readers").permissions.all()) == [permission]
+
+
+def test_staff_who_link_identities_cannot_take_over_superusers(client: Client) -> None:
+    root = User.objects.create_superuser("root")
+    helper = staff_with(client, "view_user", "view_openididentity", "add_openididentity", "delete_openididentity")
+    issuer, page = "https://id.example.org", "/admin/llmeval_site/openididentity/"
+    assert client.post(f"{page}add/", {"user": root.pk, "issuer": issuer, "subject": "mine"}).status_code == 200
+    identity = OpenIDIdentity.objects.create(user=root, issuer=issuer, subject="root")
+    assert client.post(f"{page}{identity.pk}/delete/", {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": str(identity.pk), "post": "yes"}
+    assert client.post(page, chosen).status_code == 403
+    assert list(OpenIDIdentity.objects.values_list("subject", flat=True)) == ["root"]
+    assert client.post(f"{page}add/", {"user": helper.pk, "issuer": issuer, "subject": "h"}).status_code == 302
+    assert client.post(f"{page}{helper.openid_identities.get().pk}/delete/", {"post": "yes"}).status_code == 302
+
+
+def test_superusers_link_identities_of_superusers(admin_client: Client) -> None:
+    given = {"user": User.objects.get().pk, "issuer": "https://id.example.org", "subject": "root"}
+    assert admin_client.post("/admin/llmeval_site/openididentity/add/", given).status_code == 302
+    assert OpenIDIdentity.objects.get().user.is_superuser
+
+
+@pytest.mark.parametrize("action", [False, True])
+@pytest.mark.parametrize("model", ["hub/team", "auth/group"])
+def test_the_page_for_deleting_a_team_names_nothing_to_staff_of_other_teams(
+    client: Client, model: str, action: bool
+) -> None:
+    helper = staff_with(client, "view_team", "delete_team", "view_group", "delete_group")
+    group = Group.objects.create(name="vision")
+    team = Team.objects.create(group=group, slug="vision")
+    run = stored_run(stored_version(), name="obsidian")
+    Run.objects.filter(pk=run.pk).update(team=team)
+    key = team.pk if model == "hub/team" else group.pk
+
+    def page() -> str:
+        if action:
+            return client.post(f"/admin/{model}/", {"action": "delete_selected", "_selected_action": str(key)}).text
+        return client.get(f"/admin/{model}/{key}/delete/").text
+
+    assert "What the team vision owns" in page() and "obsidian" not in page()
+    client.post(f"/admin/{model}/{key}/delete/", {"post": "yes"})
+    assert Team.objects.filter(pk=team.pk).exists()
+    helper.groups.add(group)
+    assert "obsidian" in page()

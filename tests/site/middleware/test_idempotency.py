@@ -127,6 +127,14 @@ def test_unauthenticated_requests_are_not_stored(client: Client, runner: User) -
     assert IdempotencyRecord.objects.count() == 1
 
 
+def test_missing_csrf_token_is_reported_as_without_a_key(runner: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(runner)
+    answer = start(client, "k1")
+    assert answer.status_code == 403 and "CSRF" in answer.json()["message"]
+    assert not IdempotencyRecord.objects.exists() and not Run.objects.exists()
+
+
 def test_response_is_not_repeated_to_a_user_without_the_permission(client: Client, runner: User) -> None:
     start(client, "k1")
     runner.groups.clear()
