@@ -99,8 +99,12 @@ def _create_record(request: HttpRequest, user: User, key: str) -> IdempotencyRec
     except IntegrityError:
         record = IdempotencyRecord.objects.filter(user=user, key=key).first()
     if record is None or record.status is None:
+        minutes = ABANDONED_AFTER // timedelta(minutes=1)
         response = rest_error(
-            request, 409, "The first request with this Idempotency-Key is still being processed. Try again shortly."
+            request,
+            409,
+            "The first request with this Idempotency-Key is still being processed. Try again shortly. If the server "
+            f"was killed meanwhile, the key can be used again {minutes} minutes after the first request.",
         )
         response.headers["Retry-After"] = "1"
         return response

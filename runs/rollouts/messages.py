@@ -19,7 +19,8 @@ def validate_message(message: object) -> Message:
     if message.get("role", "assistant") != "assistant":
         raise RolloutError(f"`message.role` must be assistant, not {message['role']!r}.")
     if not isinstance(content, str | None):
-        raise RolloutError("`message.content` must be text or null.")
+        what = ", not a list of parts: join the texts of the parts" if isinstance(content, list) else ""
+        raise RolloutError(f"`message.content` must be text or null{what}.")
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(_is_tool_call(call) for call in calls):
         raise RolloutError("`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}.")

@@ -73,12 +73,13 @@ def validate_recordings(rows: Sequence[object], *, environment: str, case: str, 
         if origin != (environment, case, attempt):
             raise InvalidRecordings(
                 f"recordings[{number}] is of {origin[0]}, case {origin[1]!r}, attempt {origin[2]}; the episode is of "
-                f"{environment}, case {case!r}, attempt {attempt}."
+                f"{environment}, case {case!r}, attempt {attempt}. Send only the lines of the case and attempt."
             )
         slot = _call_slot(line.purpose, line.turn, line.rule, line.seat)
         if slot in kept:
             raise InvalidRecordings(
-                f"recordings[{number}] replies to the same call as an earlier line. Keep one of them."
+                f"recordings[{number}] replies to the same call as an earlier line. Keep one of them; if they "
+                "belong to different models under test (`model` of the lines), keep those of one model."
             )
         kept[slot] = line.model_dump(include={"purpose", "turn", "rule", "seat", "content"})
     return list(kept.values())

@@ -22,7 +22,9 @@ class Sft(CompletionFormat):
         yield {
             "messages": [for_chat_template(message) for message in right.messages],
             "tools": tools_text(right.tools) if right.tools else None,
-            **response_provenance(item.response, "environment", "case", "model"),
+            **response_provenance(
+                item.response, "run", "response", "environment", "digest", "case", "model", "attempt"
+            ),
             "failed_response": item.response.text,
             "reason": item.response.reason,
             "completion_source": right.source,

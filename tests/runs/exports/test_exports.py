@@ -183,6 +183,9 @@ def test_right_answers_come_from_gold_other_attempts_and_other_models(
             label = response.run_model.label
             assert source == {"kind": kind, "model": label, "run": mixed_run.pk, "response": response.pk}
         assert row["model"] == "alpha" and row["failed_response"] == "no"
+        failed = Response.objects.get(pk=row["response"])
+        assert (row["run"], row["attempt"], row["case"]) == (mixed_run.pk, failed.attempt, failed.case.external_id)
+        assert row["digest"] == failed.run_environment.version.digest and failed.status == "failed"
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ def test_repeated_request_gets_409_while_the_first_is_processed(client: Client, 
     answer = start(client, "k1")
     assert answer.status_code == 409
     assert answer.headers["Retry-After"] == "1"
+    assert "can be used again 10 minutes after the first request" in answer.json()["message"]
     IdempotencyRecord.objects.filter(pk=waiting.pk).update(
         created_at=timezone.now() - ABANDONED_AFTER - timedelta(seconds=1)
     )
