@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,14 +66,15 @@ def execute_run(
         owner = new_owner()
         take_lease(run=run, owner=owner)
     options = options or ExecutionOptions()
+    execution = _Execution(run, config, listener, options, owner)
     retries = _Retries(options.retry_for_s)
     try:
-        while (fault := _execute_once(run, config, listener, options, owner)) is not None:
+        while (fault := execution.execute_once()) is not None:
             if options.retry_for_s is None:
                 retry_if_disconnected(return_after_fault, run, fault, owner)
                 break
-            if _wait_for_retry(run, fault, listener, owner, retries.next_delay(fault)):
-                retry_if_disconnected(_store_end, run, Status.CANCELLED, STORED_IS_KEPT, owner)
+            if execution.wait_for_retry(fault, retries.next_delay(fault)):
+                retry_if_disconnected(execution.store_end, Status.CANCELLED, STORED_IS_KEPT)
                 break
     except LeaseLost:
         raise  # only the process that now holds the lease may store a status
@@ -85,41 +86,16 @@ def execute_run(
             raise  # it could not be returned to the queue; another worker takes it over
         with suppress(StatusConflict, LeaseLost):  # it ended before the error, and gave up its lease
             if isinstance(error, KeyboardInterrupt):
-                _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner)
+                execution.store_end(Status.INTERRUPTED, STORED_IS_KEPT)
             elif fault is not None:
-                retry_if_disconnected(_store_end, run, Status.INTERRUPTED, f"{fault} {STORED_IS_KEPT}", owner)
+                retry_if_disconnected(execution.store_end, Status.INTERRUPTED, f"{fault} {STORED_IS_KEPT}")
             else:
                 message = mask(str(error) or type(error).__name__)
-                retry_if_disconnected(_store_end, run, Status.FAILED, message, owner)
+                retry_if_disconnected(execution.store_end, Status.FAILED, message)
         raise
     finally:
         release_lease(run=run, owner=owner)
     return run
-
-
-def _execute_once(
-    run: Run, config: RunConfig, listener: Listener, options: ExecutionOptions, owner: str
-) -> InfrastructureFault | None:
-    """Execute *run* and store the status in which it ends, or return the infrastructure fault that stopped it."""
-    context: RunContext | None = None
-    try:
-        with _open_context(run, config, owner, options) as context:
-            resumed = run.started_at is not None
-            change_status(run, Status.RUNNING, owner=owner)
-            with _share_run(run, listener, options, owner, resumed) as share:
-                context = replace(context, share=share)
-                session = RunSession(context, listener, options, resumed=resumed)
-                status, message = asyncio.run(session.execute())
-            run.seconds = context.seconds()
-            retry_if_disconnected(_store_end, run, status, message, owner)
-    except BaseException as error:
-        if context is not None:
-            run.seconds = context.seconds()
-        fault = find_fault(error) if isinstance(error, Exception) else None
-        if fault is None:
-            raise
-        return fault
-    return None
 
 
 def execute_shards(
@@ -139,7 +115,7 @@ def execute_shards(
     """
     try:
         share = Share(leads=False, divided=True, reserved_for=reserved_for, taken=taken)
-        with _open_context(run, config, owner, options, share) as context:
+        with _Execution(run, config, listener, options, owner).open_context(share) as context:
             asyncio.run(RunSession(context, listener, options, resumed=True).execute())
     finally:
         try:
@@ -148,37 +124,141 @@ def execute_shards(
             end_owner(owner)
 
 
-@contextmanager
-def _share_run(run: Run, listener: Listener, options: ExecutionOptions, owner: str, resumed: bool) -> Iterator[Share]:
-    """Divide a large run, and start local processes or wake workers for its shards."""
-    reserved_for = "" if options.workers_help else owner
-    divides = options.workers_help or options.processes > 1 or run.shards.exists()
-    if not divides or not divide_run(run, reserved_for=reserved_for, resumed=resumed):
-        yield Share()
-        return
-    if options.workers_help:
-        wake_workers(run=run, number=min(run.shards.filter(done=False).count(), _WAKE_AT_MOST))
-    if options.processes == 1:
-        yield Share(divided=True, reserved_for=reserved_for)
-        return
-    helpers = LocalProcesses()
-    with TemporaryDirectory(prefix="llmeval-limits-") as folder:
-        limits = f"{folder}/limits.json"
-        share_limits_in_file(limits)
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    """An execution of *run* by this process. owner: the name that holds the lease of the run, or of its shards."""
+
+    run: Run
+    config: RunConfig
+    listener: Listener
+    options: ExecutionOptions
+    owner: str
+
+    def execute_once(self) -> InfrastructureFault | None:
+        """Execute the run and store the status in which it ends, or return the infrastructure fault that stopped it."""
+        run = self.run
+        context: RunContext | None = None
         try:
-            job: Job = {
-                "run": run.pk,
-                "reserved_for": reserved_for,
-                "limits": limits,
-                "processes": options.processes,
-                "use_cache": options.use_cache,
-            }
-            receive = partial(_receive, listener)
-            helpers.start(options.processes - 1, job, receive, str(settings.BASE_DIR))
-            yield Share(divided=True, reserved_for=reserved_for, helpers=helpers)
+            with self.open_context(Share()) as context:
+                resumed = run.started_at is not None
+                change_status(run, Status.RUNNING, owner=self.owner)
+                with self._divide(resumed=resumed) as share:
+                    context = replace(context, share=share)
+                    session = RunSession(context, self.listener, self.options, resumed=resumed)
+                    status, message = asyncio.run(session.execute())
+                run.seconds = context.seconds()
+                retry_if_disconnected(self.store_end, status, message)
+        except BaseException as error:
+            if context is not None:
+                run.seconds = context.seconds()
+            fault = find_fault(error) if isinstance(error, Exception) else None
+            if fault is None:
+                raise
+            return fault
+        return None
+
+    @contextmanager
+    def open_context(self, share: Share) -> Iterator[RunContext]:
+        """Compile the environments, and open the tracker and the sandbox until the block ends."""
+        environments = [
+            EvaluatedEnvironment(row=row, compiled=compile_version(row.version))
+            for row in self.run.environments.select_related("version__environment").order_by("position")
+        ]
+        tracking = self.config.stage_configs.get("tracking")
+        assert tracking is None or isinstance(tracking, TrackingConfig)
+        tracker = Tracker.start(tracking if share.leads else None)
+        try:
+            for environment in environments:
+                environment.compiled.check_available()
+            with self._open_pool(environments) as pool:
+                yield RunContext(self.run, self.config, environments, pool, tracker, self.owner, share)
         finally:
-            helpers.close()
-            stop_sharing_in_file(limits)
+            tracker.close()
+
+    @contextmanager
+    def _open_pool(self, environments: Sequence[EvaluatedEnvironment]) -> Iterator[Pool | None]:
+        """Open the sandbox until the block ends, if one of *environments* needs it."""
+        if not any(environment.compiled.needs_sandbox for environment in environments):
+            yield None
+            return
+        with Pool.open(run_pool_options(self.config, self.options.processes)) as pool:
+            for environment in environments:
+                environment.compiled.pool(pool)  # reports a missing package before a model is called
+            yield pool
+
+    @contextmanager
+    def _divide(self, *, resumed: bool) -> Iterator[Share]:
+        """Divide a large run, and start local processes or wake workers for its shards."""
+        run, options = self.run, self.options
+        reserved_for = "" if options.workers_help else self.owner
+        divides = options.workers_help or options.processes > 1 or run.shards.exists()
+        if not divides or not divide_run(run, reserved_for=reserved_for, resumed=resumed):
+            yield Share()
+            return
+        if options.workers_help:
+            wake_workers(run=run, number=min(run.shards.filter(done=False).count(), _WAKE_AT_MOST))
+        if options.processes == 1:
+            yield Share(divided=True, reserved_for=reserved_for)
+            return
+        with self._start_local_processes(reserved_for) as helpers:
+            yield Share(divided=True, reserved_for=reserved_for, helpers=helpers)
+
+    @contextmanager
+    def _start_local_processes(self, reserved_for: str) -> Iterator[LocalProcesses]:
+        """Start the other local processes that execute shards. They share the limits of models until the block ends."""
+        helpers = LocalProcesses()
+        with TemporaryDirectory(prefix="llmeval-limits-") as folder:
+            limits = f"{folder}/limits.json"
+            share_limits_in_file(limits)
+            try:
+                job: Job = {
+                    "run": self.run.pk,
+                    "reserved_for": reserved_for,
+                    "limits": limits,
+                    "processes": self.options.processes,
+                    "use_cache": self.options.use_cache,
+                }
+                receive = partial(_receive, self.listener)
+                helpers.start(self.options.processes - 1, job, receive, str(settings.BASE_DIR))
+                yield helpers
+            finally:
+                helpers.close()
+                stop_sharing_in_file(limits)
+
+    def wait_for_retry(self, fault: InfrastructureFault, seconds: float) -> bool:
+        """Wait and keep the lease. Return whether cancelling the run was requested. Raises LeaseLost."""
+        self.listener.run_delayed(str(fault), seconds)
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, RENEW_EVERY_S))
+            try:
+                if renew_lease(run_id=self.run.pk, owner=self.owner):
+                    return True
+            except DATABASE_ERRORS:
+                connection.close()  # the next use opens a new one
+        return False
+
+    def store_end(self, status: Run.Status, message: str) -> None:
+        """Store the status in which the run ends, and its results."""
+        run = self.run
+        try:
+            change_status(
+                run,
+                status,
+                owner=self.owner,
+                message=message,
+                seconds=run.seconds,
+                cost_usd=run.cost_usd,
+                summaries=run.summaries,
+            )
+        except LeaseLost:
+            # If the connection was lost while this was stored, the status and the lease, which ends with it, are
+            # changed.
+            if not Run.objects.filter(pk=run.pk, status=status, seconds=run.seconds, lease_owner="").exists():
+                raise
+            run.refresh_from_db()
+        if status in ENDED:
+            store_results(run)
 
 
 def _receive(listener: Listener, line: str) -> None:
@@ -212,20 +292,6 @@ class _Retries:
         return delay
 
 
-def _wait_for_retry(run: Run, fault: InfrastructureFault, listener: Listener, owner: str, seconds: float) -> bool:
-    """Wait and keep the lease. Return whether cancelling the run was requested. Raises LeaseLost."""
-    listener.run_delayed(str(fault), seconds)
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(left, RENEW_EVERY_S))
-        try:
-            if renew_lease(run_id=run.pk, owner=owner):
-                return True
-        except DATABASE_ERRORS:
-            connection.close()  # the next use opens a new one
-    return False
-
-
 def run_pool_options(config: RunConfig, processes: int = 1) -> PoolOptions:
     """Return the options of the sandbox for *config*.
 
@@ -243,50 +309,3 @@ def run_pool_options(config: RunConfig, processes: int = 1) -> PoolOptions:
         )
     options = get_pool_options(backend=config.sandbox.backend, accept=accept)
     return options if processes == 1 else replace(options, workers=max(2, options.size // processes))
-
-
-@contextmanager
-def _open_context(
-    run: Run, config: RunConfig, owner: str, options: ExecutionOptions, share: Share | None = None
-) -> Iterator[RunContext]:
-    """Compile the environments, and open the tracker and the sandbox until the block ends."""
-    share = share or Share()
-    environments = [
-        EvaluatedEnvironment(row=row, compiled=compile_version(row.version))
-        for row in run.environments.select_related("version__environment").order_by("position")
-    ]
-    tracking = config.stage_configs.get("tracking")
-    assert tracking is None or isinstance(tracking, TrackingConfig)
-    tracker = Tracker.start(tracking if share.leads else None)
-    try:
-        for environment in environments:
-            environment.compiled.check_available()
-        if any(environment.compiled.needs_sandbox for environment in environments):
-            with Pool.open(run_pool_options(config, options.processes)) as pool:
-                for environment in environments:
-                    environment.compiled.pool(pool)  # reports a missing package before a model is called
-                yield RunContext(run, config, environments, pool, tracker, owner, share)
-        else:
-            yield RunContext(run, config, environments, None, tracker, owner, share)
-    finally:
-        tracker.close()
-
-
-def _store_end(run: Run, status: Run.Status, message: str, owner: str) -> None:
-    try:
-        change_status(
-            run,
-            status,
-            owner=owner,
-            message=message,
-            seconds=run.seconds,
-            cost_usd=run.cost_usd,
-            summaries=run.summaries,
-        )
-    except LeaseLost:
-        # If the connection was lost while this was stored, the status and the lease, which ends with it, are changed.
-        if not Run.objects.filter(pk=run.pk, status=status, seconds=run.seconds, lease_owner="").exists():
-            raise
-        run.refresh_from_db()
-    if status in ENDED:
-        store_results(run)
