@@ -157,60 +157,94 @@ class DockerWorkspaces(DriverWorkspaces):
 
     def _open(self, spec: BoxSpec, *, waits: bool = False) -> Handle:
         """Open a box. With *waits*, it ends by itself after _WAITS_S, unless its episode begins."""
-        generation = uuid4().hex
         expires = int(time.time()) + spec.limits.episode_s + (int(_WAITS_S) if waits else 0)
         driver_s = int(_WAITS_S) if waits else spec.limits.episode_s
         with reported():
-            api = self._api
-            image, info = image_id(api, spec.image), api.info()
+            image, info = image_id(self._api, spec.image), self._api.info()
         host, cpus = str(info["ID"]), int(info["NCPU"])
         labels = {OWNER_LABEL: spec.owner, EXPIRES_LABEL: str(expires)}
-        handle = Handle(host=host, id="", generation=generation, image=image)
+        handle = Handle(host=host, id="", generation=uuid4().hex, image=image)
         if spec.allowed:
             self.check_outside()
         try:
             with reported():
-                network, environment = None, {}
-                packages = packages_container(api, spec.packages) if spec.packages else ""
+                packages = packages_container(self._api, spec.packages) if spec.packages else ""
+                network: BoxNetwork | None = None
+                environment: dict[str, str] = {}
                 if spec.services or spec.allowed:
-                    group = {**labels, GROUP_LABEL: generation}
-                    handle = replace(handle, network=open_network(api, group))
-                    network = start_services(api, spec, handle.network, group, cpus=cpus, runtime=self._runtime)
-                    if spec.allowed:
-                        address = start_proxy(
-                            api,
-                            network.name,
-                            group,
-                            image=self._proxy_image,
-                            outside=self._outside,
-                            allowed=spec.allowed,
-                        )
-                        environment = proxy_environment(list(network.addresses))
-                        network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
-                container = api.create_container(
+                    group = {**labels, GROUP_LABEL: handle.generation}
+                    handle = replace(handle, network=open_network(self._api, group))
+                    network, environment = self._connect_network(spec, handle.network, group, cpus)
+                container = self._create_container(
                     image,
-                    command=driver_arguments(spec, generation, expires_s=driver_s),
-                    entrypoint=["python3"],
-                    user="0:0",
-                    stdin_open=True,
-                    detach=True,  # keeps stdin open when a connection ends (no StdinOnce)
-                    working_dir="/",
+                    command=driver_arguments(spec, handle.generation, expires_s=driver_s),
                     environment={**environment, **driver_environment()},
-                    hostname="workspace",
                     labels={**labels, LABEL: "box"},
-                    host_config=api.create_host_config(
-                        **container_options(spec, cpus, network),
-                        volumes_from=[f"{packages}:ro"] if packages else None,
-                        auto_remove=True,
-                        runtime=self._runtime,
-                    ),
-                )["Id"]
+                    options=container_options(spec, cpus, network),
+                    packages=packages,
+                )
             handle = replace(handle, id=container)
             self._start(handle, spec)
         except BaseException:
             self.close(handle)
             raise
         return handle
+
+    def _connect_network(
+        self, spec: BoxSpec, name: str, group: Mapping[str, str], cpus: int
+    ) -> tuple[BoxNetwork, dict[str, str]]:
+        """Start the services and the egress proxy of a box. Return its network and the variables that name the proxy.
+
+        name: of the network. group: the labels of all that belongs to this box.
+        """
+        network = start_services(self._api, spec, name, group, cpus=cpus, runtime=self._runtime)
+        if not spec.allowed:
+            return network, {}
+        address = start_proxy(
+            self._api,
+            network.name,
+            group,
+            image=self._proxy_image,
+            outside=self._outside,
+            allowed=spec.allowed,
+        )
+        environment = proxy_environment(list(network.addresses))
+        return BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address}), environment
+
+    def _create_container(
+        self,
+        image: str,
+        *,
+        command: list[str],
+        environment: dict[str, str],
+        labels: dict[str, str],
+        options: Keywords,
+        packages: str,
+    ) -> str:
+        """Create the container of a box and return its id.
+
+        options: of the host configuration. packages: the container whose packages the box reads; "" for none.
+        """
+        return str(
+            self._api.create_container(
+                image,
+                command=command,
+                entrypoint=["python3"],
+                user="0:0",
+                stdin_open=True,
+                detach=True,  # keeps stdin open when a connection ends (no StdinOnce)
+                working_dir="/",
+                environment=environment,
+                hostname="workspace",
+                labels=labels,
+                host_config=self._api.create_host_config(
+                    **options,
+                    volumes_from=[f"{packages}:ro"] if packages else None,
+                    auto_remove=True,
+                    runtime=self._runtime,
+                ),
+            )["Id"]
+        )
 
     def _start(self, handle: Handle, spec: BoxSpec) -> None:
         try:
