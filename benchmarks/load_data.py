@@ -158,8 +158,9 @@ class Loader:
         from django.utils import timezone
 
         from hub.models import Case
-        from runs.config.parsing import parse_config
-        from runs.config.resolve import find_environments, source_for_command
+        from runs.config.parsed import ParsedConfig
+        from runs.config.parsing import read_config
+        from runs.config.resolve import resolve_config, source_for_command
         from runs.models import Run
         from runs.services import create_run
 
@@ -167,7 +168,7 @@ class Loader:
             {"name": label, "provider": "openai", "model": label, "base_url": "http://127.0.0.1:9/v1"}
             for label in MODELS
         ]
-        config = parse_config(
+        parsed = read_config(
             {
                 "name": name,
                 "environments": list(slugs),
@@ -175,9 +176,10 @@ class Loader:
                 "attempts": attempts,
                 "tracking": {"mlflow": False},
             },
-            source_for_command(None, name),
+            ParsedConfig(source_for_command(None, name)),
         )
-        run = create_run(config=config, environments=find_environments(config), user=self.user)
+        resolved = resolve_config(parsed)
+        run = create_run(config=resolved.config, environments=resolved.environments, user=self.user)
         at = timezone.now()
         written = 0
         for environment in run.environments.all():

@@ -153,14 +153,6 @@ def describe_unused_recordings(resolved: ResolvedConfig) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def find_environments(config: RunConfig) -> list[SelectedEnvironment]:
-    """Look up the environments of *config*. Raises ConfigError if one, or a model for one of its roles, is missing."""
-    parsed = ParsedConfig(ConfigSource(base_dir=config.base_dir))
-    parsed.environments = dict(enumerate(config.environments))
-    parsed.roles, parsed.seed, parsed.config = frozenset(config.roles), config.seed, config
-    return resolve_config(parsed).environments
-
-
 def _find_environments(parsed: ParsedConfig) -> list[SelectedEnvironment]:
     add_problem = parsed.add_problem
     found: list[SelectedEnvironment] = []

@@ -64,13 +64,13 @@ def main() -> int:
 def _run(cluster: Cluster, size: Size, chooser: random.Random, faults: int, full: bool) -> list[str]:
     from django.db import connection
 
-    from runs.config.resolve import find_environments
     from runs.execution.database_threads import retry_if_disconnected
     from runs.execution.dispatch import dispatch_run
     from runs.models import Response, Run
     from runs.services import create_run
     from tests.chaos.checks import check_all
     from tests.runs.capitals import load
+    from tests.runs.resolution import find_environments
 
     script = CountingScript(size.latency_s)
     chaos = Chaos(cluster, script, chooser, full, lambda: retry_if_disconnected(_holders))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from runs.config.parsing import read_config_text
-from runs.config.resolve import find_environments, source_for_command
+from runs.config.resolve import source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.runner import execute_run
 from runs.execution.session.context import ExecutionOptions
@@ -13,6 +13,7 @@ from runs.models import Response, Run
 from runs.services import config_of, create_run, resume_run
 from tests.endpoint import Answer, completion
 from tests.listeners import SilentListener
+from tests.runs.resolution import find_environments
 
 MANIFEST = """\
 spec: 1

@@ -16,7 +16,6 @@ from hub.common import leases
 from hub.common.leases import new_owner
 from hub.gates.queue import dispatch_gates
 from hub.models import GateRequest
-from runs.config.resolve import find_environments
 from runs.execution.dispatch import dispatch_run
 from runs.execution.shards import should_leave, take_any_shard
 from runs.leases import take_lease
@@ -28,6 +27,7 @@ from tests.endpoint import Answer, endpoint
 from tests.factories import stored_run, stored_version
 from tests.processes import send_task, wait_until, worker
 from tests.runs.capitals import CAPITALS, ONE, answer_capital, config_text, load
+from tests.runs.resolution import find_environments
 from tests.services import empty_redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,6 @@ from hub.models import Case, Environment, Team
 from hub.services import import_bundle
 from hub.teams.quotas import QuotaExceeded, end_of_month, this_month
 from runs.config.endpoints import endpoint_spec
-from runs.config.resolve import find_environments
 from runs.execution.runner import execute_run
 from runs.execution.session.context import ExecutionOptions
 from runs.execution.session.run_budget import return_grants
@@ -42,6 +41,7 @@ from tests.listeners import SilentListener
 from tests.members import member
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, execute, load
 from tests.runs.execution.test_shards import create_numbers_run, numbers, repeat_number
+from tests.runs.resolution import find_environments
 
 __all__ = ["numbers"]
 pytestmark = pytest.mark.django_db(transaction=True)

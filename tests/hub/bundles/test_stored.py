@@ -38,7 +38,6 @@ from hub.selectors import _compiled, compile_version
 from hub.services import import_bundle
 from llmeval_site.configuration import storages as storages_module
 from llmeval_site.configuration.storages import file_storage
-from runs.config.resolve import find_environments
 from runs.models import Run
 from runs.retention import unused_archives
 from runs.services import create_run
@@ -47,6 +46,7 @@ from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.runs.capitals import all_passed, answer_capital, config_text, execute, load, resume, statuses
 from tests.runs.capitals import write_bundle as write_capitals
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,6 @@ from hub.gates.queue import next_gate_request
 from hub.models import GateRequest
 from review.models import Assignment
 from review.queue.assignments import claim_next_pair, release_lapsed_assignments
-from runs.config.resolve import find_environments
 from runs.execution.shards import held_by_others, renew_shards, take_shard
 from runs.leases import RunBusy, renew_lease, take_lease
 from runs.models import Run, Shard
@@ -23,6 +22,7 @@ from runs.transitions import change_status
 from tests.factories import stored_run, stored_version
 from tests.review.pages import reviewer, waiting_pairs
 from tests.runs.capitals import config_text, load, write_bundle
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ import pytest
 from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
 from runs.config.parsing import read_config_text
-from runs.config.resolve import find_environments, source_for_command
+from runs.config.resolve import source_for_command
 from runs.execution.runner import execute_run
 from runs.execution.session.context import ExecutionOptions
 from runs.models import Run
@@ -19,6 +19,7 @@ from runs.spending import BudgetError
 from runs.web.progress import get_progress
 from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,9 +10,10 @@ import pytest
 from hub.bundles import checked
 from hub.bundles.loader import open_bundle
 from hub.models import Case, Environment
-from runs.config.resolve import SelectedEnvironment, find_environments
+from runs.config.resolve import SelectedEnvironment
 from runs.services import create_run
 from tests.runs.capitals import CAPITALS, config_text, load, write_bundle
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db
 

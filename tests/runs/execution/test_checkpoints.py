@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from runs.config.resolve import find_environments
 from runs.models import EpisodeCheckpoint, Response, Run
 from runs.retention import episode_checkpoints
 from runs.services import create_run
@@ -19,6 +18,7 @@ from sandbox.workspaces.shared import get_workspaces
 from tests.endpoint import Answer, completion, endpoint
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import config_text, execute, load, resume
+from tests.runs.resolution import find_environments
 from tests.runs.workspaces import bash, import_journal, remove_box, snapshot_folders
 from tests.sandbox.workspaces.engines import make_engine
 

@@ -24,7 +24,7 @@ from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
 from runs.config.parsed import ConfigError
 from runs.config.parsing import read_config_text
-from runs.config.resolve import config_hash, find_environments, resolve_config, source_for_command
+from runs.config.resolve import config_hash, resolve_config, source_for_command
 from runs.execution import runner
 from runs.missing import is_run_complete
 from runs.models import ModelCall, Response, Run, RunModel, Score
@@ -52,6 +52,7 @@ from tests.runs.capitals import (
     start,
     statuses,
 )
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,6 @@ from hub import selectors
 from hub.common.leases import is_held
 from hub.models import archive_storage
 from runs import tasks
-from runs.config.resolve import find_environments
 from runs.execution import database_threads, runner
 from runs.execution.faults import InfrastructureFault, find_fault, retry_delay, return_after_fault
 from runs.execution.runner import RunSession
@@ -33,6 +32,7 @@ from tests.members import member
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, MANIFEST, answer_capital, config_text, load, statuses
 from tests.runs.execution.test_worker import create_queued_run
+from tests.runs.resolution import find_environments
 from tests.services import database_server
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,6 @@ from django.db.models import F
 from django.utils import timezone
 
 from hub.common.leases import has_ended, new_owner
-from runs.config.resolve import find_environments
 from runs.execution.runner import execute_run
 from runs.execution.session.context import ExecutionOptions
 from runs.execution.shards import divide_run, held_by_others, release_shards, take_any_shard, take_shard
@@ -28,6 +27,7 @@ from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
 from tests.processes import send_task, start_eval, wait_until, worker
 from tests.runs.capitals import MANIFEST, config_text, load
+from tests.runs.resolution import find_environments
 from tests.services import empty_redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

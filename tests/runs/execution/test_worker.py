@@ -17,7 +17,6 @@ from django.utils import timezone
 
 from hub import selectors
 from hub.common.leases import has_ended, new_owner
-from runs.config.resolve import find_environments
 from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease
 from runs.models import Response, Run
 from runs.queue import take_next_lease
@@ -26,6 +25,7 @@ from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
 from tests.processes import WORKER_ENDS_WITHIN_S, descendants, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
+from tests.runs.resolution import find_environments
 from tests.services import empty_redis_url, redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

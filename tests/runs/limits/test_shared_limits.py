@@ -18,7 +18,6 @@ import pytest
 import redis
 from django.db import connections
 
-from runs.config.resolve import find_environments
 from runs.execution.runner import execute_run
 from runs.limits import limiter as limiter_module
 from runs.limits.limiter import EndpointLimiter
@@ -30,6 +29,7 @@ from tests.endpoint import Answer, endpoint
 from tests.listeners import SilentListener
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load, start
+from tests.runs.resolution import find_environments
 from tests.services import empty_redis_url
 
 LIMIT = 5

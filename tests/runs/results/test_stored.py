@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hub.models import Case
 from runs.config.parsing import read_config_text
-from runs.config.resolve import find_environments, source_for_command
+from runs.config.resolve import source_for_command
 from runs.execution.runner import execute_run
 from runs.missing import count_missing
 from runs.models import Response, Run, RunResult
@@ -36,6 +36,7 @@ from runs.web.progress import get_missing, get_progress
 from runs.web.queries import list_environments, list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
+from tests.runs.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

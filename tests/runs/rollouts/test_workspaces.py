@@ -20,7 +20,6 @@ from hub.models import Environment
 from hub.services import import_bundle, set_certificate
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
-from runs.config.resolve import find_environments
 from runs.exports.rollouts import response_record
 from runs.models import EpisodeSession, Response, Run
 from runs.results.aggregate import aggregate_run
@@ -36,6 +35,7 @@ from tests.hub.bundle_files import lines
 from tests.hub.bundle_files import write_bundle as write_environment
 from tests.processes import send_task, start_command, wait_until, worker
 from tests.runs.capitals import config_text, load, start
+from tests.runs.resolution import find_environments
 from tests.runs.workspaces import import_workspace
 from tests.sandbox import containers
 from tests.services import empty_redis_url
