@@ -45,44 +45,72 @@ _MISTAKEN = re.compile(
     r"[^.!?\n]{1,80}[.!?](?=\s+\S)",
     re.IGNORECASE,
 )
-# Phrases of texts that name several values without a decision.
-_UNDECIDED = re.compile(
+# "I can't really say which", "impossible to tell.", but not "I can't say which of his apples are red".
+_CANNOT_DECIDE = (
     r"\b(?:can(?:no|['’])t|cannot|could(?: no|n['’])t|unable to"
     r"|impossible to|hard to|difficult to|not (?:able|possible) to"
     r"|do(?: no|n['’])t know how to)\s(?:really |honestly |yet )?(?:say|tell|decide|determine|choose|judge|know)\b\s?"
     r"(?:which|what|whether|between|for (?:sure|certain)|with certainty|without (?:more|further|knowing)|until|[.!]|$)"
     r"(?!\s(?:of (?:the|his|her|their)\s)(?!two\b|readings|values|answers))"
-    r"|(?:\bnot|n['’]t) (?:really |entirely |quite |at all )?(?:sure|certain|clear) (?:which|what) "
+)
+# "I'm not sure which one", "it's not clear what you mean"
+_NOT_SURE = (
+    r"(?:\bnot|n['’]t) (?:really |entirely |quite |at all )?(?:sure|certain|clear) (?:which|what) "
     r"(?:(?:one|of (?:these|those|them|the two)|reading|interpretation"
     r"|value|number|base|meaning|answer|case)\b|you (?:mean|want|are asking)"
     r"|is (?:meant|right|correct|intended|wanted))"
-    r"|\b(?:un(?:clear|decided|sure)|torn) (?:which|between|what) |\b(?:it|the question|this) is ambiguous\b"
+)
+# "unclear which", "torn between 3 and 4", "the question is ambiguous", "I don't know which"
+_AMBIGUOUS = (
+    r"\b(?:un(?:clear|decided|sure)|torn) (?:which|between|what) |\b(?:it|the question|this) is ambiguous\b"
     r"|\bi (?:do not|don['’]t) know which\b"
-    r"|\bi(?:['’]m| am)?\s(?:can(?:no|['’])t|cannot|unable to|not able to)"
+)
+# "I can't answer this without the price of a ticket." The match ends before "so", "but" or "=": an answer may follow.
+_CANNOT_ANSWER = (
+    r"\bi(?:['’]m| am)?\s(?:can(?:no|['’])t|cannot|unable to|not able to)"
     r" (?:answer|solve|help (?:you )?with|determine)"
     r" (?:this|that|it|the (?:question|problem|answer)|your (?:question|request))\b"
     r"(?:(?!\b(?:so|but|therefore|hence|thus|we|instead|until|directly|from)\b|=)[^.!?\n]){0,160}"
-    r"|\b(?:it|this|answer|question|problem|number|value) (?:can(?:no|['’])t|cannot|could not) be"
+)
+# "The number cannot be determined."
+_CANNOT_BE_ANSWERED = (
+    r"\b(?:it|this|answer|question|problem|number|value) (?:can(?:no|['’])t|cannot|could not) be"
     r" (?:determined|calculated|computed|answered|known|found|solved)\b"
     r"(?:(?!\b(?:so|but|therefore|hence|thus|we|instead|until|directly)\b|=)[^.!?\n]){0,160}"
-    r"|\b(?:not enough|insufficient|too little) (?:information|data|context)(?: (?:given|provided|available|here))?"
+)
+# "There is not enough information to answer the question.", at the end of a line
+_TOO_LITTLE_INFORMATION = (
+    r"\b(?:not enough|insufficient|too little) (?:information|data|context)(?: (?:given|provided|available|here))?"
     r"(?: to (?:answer|determine|solve|say|tell|know|calculate|compute|find)"
-    r"(?: (?:this|it|that|the (?:answer|question|problem|result)))?)?\W{0,4}(?:\n|$)",
+    r"(?: (?:this|it|that|the (?:answer|question|problem|result)))?)?\W{0,4}(?:\n|$)"
+)
+# Phrases of texts that name several values without a decision, or none.
+_UNDECIDED = re.compile(
+    rf"{_CANNOT_DECIDE}|{_NOT_SURE}|{_AMBIGUOUS}|{_CANNOT_ANSWER}|{_CANNOT_BE_ANSWERED}|{_TOO_LITTLE_INFORMATION}",
     re.IGNORECASE,
 )
-# A refusal that begins a text: "I'm sorry, but I can't assist with that.", "I don't know."
-_REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.!]?\s(?:but )?|unfortunately,?\s"
+# "I'm very sorry, but ", "Unfortunately, ", "As an AI model trained on text, "
+_EXCUSE = (
+    r"(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.!]?\s(?:but )?|unfortunately,?\s"
     r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
+)
+_I_CANNOT = (
     r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
+)
+# "help with that", "comply.", "answer the question". Not "I can't help but notice" or "I can't answer 42 or 43".
+_REFUSED = (
     r"(?:(?:help|assist)\b(?! (?:but|it|\w+ing)\b)|(?:answer|comply|continue)\s?[.,;:]"
     r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss"
     r"|judge|grade|rate|compare) (?:that|this|it|such|your|the (?:question|problem"
     r"|request))\b)"
-    r"|(?:i['’]m sorry,?\s(?:but )?)?i\s(?:really |honestly )?(?:don['’]t|do not) know"
-    r"(?:\s(?:that|this|it|the (?:answer|solution)|the answer to (?:that|this)))?\s?(?:[.,;:!—–]|\n|$)",
-    re.IGNORECASE,
 )
+# "I'm sorry, but I really don't know the answer to that."
+_DO_NOT_KNOW = (
+    r"(?:i['’]m sorry,?\s(?:but )?)?i\s(?:really |honestly )?(?:don['’]t|do not) know"
+    r"(?:\s(?:that|this|it|the (?:answer|solution)|the answer to (?:that|this)))?\s?(?:[.,;:!—–]|\n|$)"
+)
+# A refusal that begins a text: "I'm sorry, but I can't assist with that.", "I don't know."
+_REFUSAL = re.compile(rf"\W*{_EXCUSE}{_I_CANNOT}{_REFUSED}|{_DO_NOT_KNOW}", re.IGNORECASE)
 # What may introduce an answer after a refusal.
 _ANSWERED_AFTER_ALL = re.compile(
     r"=|\b(?:but|so|however|therefore|thus|hence|still|anyway|answer|guess|estimate|approximately|roughly|about|total"
