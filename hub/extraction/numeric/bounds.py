@@ -17,7 +17,8 @@ _TAG_END = re.compile(r"</?[a-z][^<>]{0,60}>\s*$", re.IGNORECASE)
 _LONGEST_TEXT = 120  # characters of a text that may be an inequality or a limit
 _AT_MOST = r"(?:[<>]=(?!>)|[≤≥≦≧⩽⩾]|\\[lg](?:e|eq|eqslant|eqq)(?![a-z]))"
 _SIGN = rf"(?:[<>]|{_AT_MOST})"
-_MARKUP = r"[\s$€£*_`\\()\[\]{}~]"
+MARKUP = r"\s$€£*_`\\()\[\]{}~"  # characters around a number that do not change its meaning, as a set in a pattern
+_MARKUP = f"[{MARKUP}]"
 # What precedes the number of a text that is an inequality: "≤", "x ≥", "0 ≤ x ≤".
 _INEQUALITY_HEAD = re.compile(
     rf"{_MARKUP}*(?:(?:-?[\d.,/]+{_MARKUP}*{_SIGN})?{_MARKUP}*[a-z]\w?{_MARKUP}*)?"

@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hub.extraction.numeric.bounds import is_bound
+from hub.extraction.numeric.bounds import MARKUP, is_bound
 from hub.extraction.numeric.measures import same_measure
 from hub.extraction.numeric.quantities import Found, find_numbers
 from hub.extraction.numeric.values import NoValue, Value
 
-# Characters around a number and its unit that do not change its meaning.
-_MARKUP = r"[\s$€£¥₹%°*_`\\()\[\]{}~≈\"'’]"
+# Between two linked numbers there may also be units and quotation marks: "5 % or ≈ 6 %".
+_AROUND = rf"[{MARKUP}¥₹%°≈\"'’]"
 _AGAIN = (
     r"(?:or|and|but|maybe|perhaps|possibly|even|also|either|about|around|approximately|roughly"
     r"|as many as|up to|at most|at least|less than|more than|else"
@@ -22,8 +22,8 @@ _CONNECTOR = (
     r"|vagy|tai|sau|veya|atau|sampai|hoặc|đến|ή|أو|إلى)\b)"
 )
 LINK = re.compile(
-    rf"{_MARKUP}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_MARKUP}{{0,4}}){{0,3}}?{_CONNECTOR}"
-    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}"
+    rf"{_AROUND}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_AROUND}{{0,4}}){{0,3}}?{_CONNECTOR}"
+    rf"(?:{_AROUND}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_AROUND}{{0,9}}"
     r"|\s?(?:か|から|、)\s?",  # after a word these may join clauses
     re.IGNORECASE,
 )
