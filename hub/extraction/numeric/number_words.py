@@ -28,14 +28,15 @@ _UNITS = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _SMALL = {word: value for value, word in enumerate(_UNITS)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
 _LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7}
-_PARTS |= {"eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14}
-_PARTS |= {"fifteenth": 15, "sixteenth": 16, "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20}
-_PARTS |= {"thirtieth": 30, "fortieth": 40, "fiftieth": 50, "sixtieth": 60, "hundredth": 100, "thousandth": 1000}
-_PARTS |= {f"{part}s": value for part, value in _PARTS.items() if part not in ("half", "halves")}
+# Names of the parts of a whole, by the number of them: "three quarters" is 3/4.
+PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7}
+PARTS |= {"eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14}
+PARTS |= {"fifteenth": 15, "sixteenth": 16, "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20}
+PARTS |= {"thirtieth": 30, "fortieth": 40, "fiftieth": 50, "sixtieth": 60, "hundredth": 100, "thousandth": 1000}
+PARTS |= {f"{part}s": value for part, value in PARTS.items() if part not in ("half", "halves")}
 _WORD = "|".join(sorted([*_SMALL, *_LARGE, "hundred", "dozen"], key=len, reverse=True))
 _ABOVE = "|".join(sorted(_UNITS[2:], key=len, reverse=True))
-_PART = "|".join(sorted(_PARTS, key=len, reverse=True))
+_PART = "|".join(sorted(PARTS, key=len, reverse=True))
 _NUMERAL = re.compile(
     rf"\b(?:(?P<whole>(?:a\s+)?(?:{_WORD})\b"
     rf"(?:(?!\s+and\s+(?:{_ABOVE})[\s-]+(?:{_PART})\b)(?:\s+and\s+|\s*-\s*|\s+)(?:{_WORD})\b)*+)"
@@ -52,17 +53,17 @@ def words_to_digits(text: str) -> str:
 
 def _digits(match: re.Match[str]) -> str:
     if match["alone"]:
-        return f"1/{_PARTS[match['alone'].lower().replace('-', ' ').split()[-1]]}"
+        return f"1/{PARTS[match['alone'].lower().replace('-', ' ').split()[-1]]}"
     words = re.findall(r"[a-z]+", match["whole"].lower())
     value = _value(words)
     # "twenty-fifth" is a position, "twenty fifths" and "one fifth" are fractions.
     if match["of"] and value is not None and (value == 1 or match["of"].lower().endswith("s")):
-        return f"{value}/{_PARTS[match['of'].lower()]}"
+        return f"{value}/{PARTS[match['of'].lower()]}"
     if value is None or match["of"]:
         return match[0]
     if match["part"]:
         above = _SMALL[match["above"].lower()] if match["above"] else 1
-        fraction = Fraction(above, _PARTS[match["part"].lower()])
+        fraction = Fraction(above, PARTS[match["part"].lower()])
         return f"{value} {fraction.numerator}/{fraction.denominator}"
     return str(value)
 

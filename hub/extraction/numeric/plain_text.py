@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
+from hub.extraction.numeric.number_words import PARTS
 from hub.extraction.numeric.scales import CJK_SCALE, CJK_SCALES
 
 _TEX_FRACTION = re.compile(
@@ -42,11 +43,13 @@ _BELOW_ZERO = re.compile(
     r"|(?:零下|영하\s?|氷点下|マイナス)(\d+(?:\.\d+)?)",
     re.IGNORECASE,
 )
-_DENOMINATORS = {"third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
-_DENOMINATORS |= {"eleventh": 11, "twelfth": 12, "fifteenth": 15, "sixteenth": 16, "twentieth": 20, "hundredth": 100}
-# "5 twelfths"; "3 quarters" may be coins or parts of a year.
+# "5 twelfths". Not "3 quarters", which may be coins or parts of a year.
+_COUNTED = [
+    *("third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
+    *("eleventh", "twelfth", "fifteenth", "sixteenth", "twentieth", "hundredth"),
+]
 _COUNTED_PARTS = re.compile(
-    rf"(?<![\d./,])(\d{{1,3}})[ -](?:({'|'.join(_DENOMINATORS)})s|(?<=1[ -])({'|'.join(_DENOMINATORS)}))\b",
+    rf"(?<![\d./,])(\d{{1,3}})[ -](?:({'|'.join(_COUNTED)})s|(?<=1[ -])({'|'.join(_COUNTED)}))\b",
     re.IGNORECASE,
 )
 # "3亿5000万", "1万2000".
@@ -96,7 +99,7 @@ def plain(text: str) -> str:
         text = _MODULUS.sub(lambda match: match[1] if int(match[1]) < int(match[2]) else match[0], text)
     if "!" in text:
         text = _AS_FACTORIAL.sub(_without_factorial, text)
-    text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_DENOMINATORS[(m[2] or m[3]).lower()]}", text)
+    text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{PARTS[(m[2] or m[3]).lower()]}", text)
     text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\g<0> ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
     text = _CURRENCY_NAME.sub("", re.sub(r"(?<=\d)\.{2,3}(?=\d)", " … ", text))
