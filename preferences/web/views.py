@@ -5,6 +5,7 @@ from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -33,6 +34,7 @@ from preferences.selectors import (
 )
 from preferences.sides import tokens_to_phrases
 from preferences.web.forms import ExportForm, PreferencesFilter
+from runs.models import Response
 from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
 
 PAGE = 50
@@ -71,21 +73,11 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         )
     content = may_see_content(request.user, shown.version.environment)
     evidence = shown.evidence if content else without_reasons(shown.evidence)
-    issues = list(shown.issues.select_related("category"))
-    for issue in issues:
-        issue.note = issue.note if may_read_words(request.user, shown, issue) else ""
+    issues = _readable_issues(request.user, shown)
     words = may_read_words(request.user, shown)
     context = {
         "preference": shown,
-        "sides": [
-            {
-                "title": title,
-                "response": response,
-                "chosen": shown.verdict == title.lower(),
-                "marks": _marks(shown, [issue for issue in issues if issue.response_id == response.pk]),
-            }
-            for title, response in (("First", shown.first), ("Second", shown.second))
-        ],
+        "sides": [_side("First", shown.first, shown, issues), _side("Second", shown.second, shown, issues)],
         "rules": _rules(evidence),
         "more_fields": labelled_values(shown, without=("critique",)),
         "issues": issues,
@@ -97,6 +89,24 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         "mlflow_run_id": mlflow_run_id(request.user, shown.run),
     }
     return render(request, "preferences/preference.html", context)
+
+
+def _readable_issues(user: User | AnonymousUser, preference: Preference) -> list[Issue]:
+    """Return the issues of *preference*, without the notes that *user* may not read."""
+    issues = list(preference.issues.select_related("category"))
+    for issue in issues:
+        issue.note = issue.note if may_read_words(user, preference, issue) else ""
+    return issues
+
+
+def _side(title: str, response: Response, preference: Preference, issues: list[Issue]) -> dict[str, object]:
+    """Return the context of one response of *preference*, with its *issues* as marks."""
+    return {
+        "title": title,
+        "response": response,
+        "chosen": preference.verdict == title.lower(),
+        "marks": _marks(preference, [issue for issue in issues if issue.response_id == response.pk]),
+    }
 
 
 def _marks(preference: Preference, issues: list[Issue]) -> dict[tuple[int, int | None], list[MarkedSpan]]:
