@@ -29,6 +29,7 @@ from runs.web.downloads import download_failures, failure_formats
 from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, ComparedFailuresFilter, CompareForm
 
 CASES_PER_PAGE = 50
+RUNS_OFFERED = 50
 VERDICTS = 12  # sentences above the tables of a comparison
 
 
@@ -36,34 +37,53 @@ VERDICTS = 12  # sentences above the tables of a comparison
 def compare(request: HttpRequest) -> HttpResponse:
     """Compare the runs `?a=&b=`, or the models `?model_a=&model_b=` of them."""
     form = CompareForm(request.GET or None)
-    recent = list(visible_runs(request.user)[:50])
-    context: dict[str, object] = {"recent": recent, "may_add": request.user.has_perm("runs.add_run")}
-    if not (form.is_bound and form.is_valid()):
-        named = {str(run.pk): run for run in visible_runs(request.user).filter(pk__in=form.named_runs)}
-        recent += [run for run in named.values() if run not in recent]
-        latest = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
-        a = named.get(form.chosen["a"], latest)
-        b = named.get(form.chosen["b"]) or (queries.find_comparable_run(request.user, a) if a else None)
-        context |= {"a": a, "b": b, "form": form if form.is_bound else None, "given": form.chosen}
-        if form.is_bound:
-            context |= {f"labels_{side}": queries.list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}
-        return render(request, "runs/compare.html", context, status=400 if form.is_bound else 200)
+    if form.is_bound and form.is_valid():
+        return render(request, "runs/compare.html", _compared_runs(request, form))
+    return render(request, "runs/compare.html", _proposed_runs(request, form), status=400 if form.is_bound else 200)
+
+
+def _proposed_runs(request: HttpRequest, form: CompareForm) -> dict[str, object]:
+    """Return the context of a page without a comparison: with the latest runs, or with those that *form* names."""
+    named = {str(run.pk): run for run in visible_runs(request.user).filter(pk__in=form.named_runs)}
+    recent = _recent_runs(request, named.values())
+    latest = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
+    a = named.get(form.chosen["a"], latest)
+    b = named.get(form.chosen["b"]) or (queries.find_comparable_run(request.user, a) if a else None)
+    context = _form_context(request, recent, a, b)
+    if not form.is_bound:
+        return context | {"given": form.chosen}
+    return context | _model_labels(a, b) | {"given": form.chosen, "form": form}
+
+
+def _compared_runs(request: HttpRequest, form: CompareForm) -> dict[str, object]:
+    """Return the context of a page with the comparison of the runs that the valid *form* names."""
     given = form.cleaned_data
-    run_a = queries.get_visible_run(request.user, given["a"])
-    labels_a = queries.list_model_labels(run_a)
-    run_b: Run | None
-    if given["b"] is None and len(labels_a) < 2:  # one model of one run cannot be compared with itself
-        run_b = queries.find_comparable_run(request.user, run_a)
+    a = queries.get_visible_run(request.user, given["a"])
+    b: Run | None
+    if given["b"] is None and len(queries.list_model_labels(a)) < 2:
+        b = queries.find_comparable_run(request.user, a)  # one model of one run cannot be compared with itself
     else:
-        run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
-    if run_b is not None:
+        b = queries.get_visible_run(request.user, given["b"] or given["a"])
+    context = _form_context(request, _recent_runs(request, [run for run in (a, b) if run is not None]), a, b)
+    context |= _model_labels(a, b) | {"given": given}
+    if b is not None:
         more = [queries.get_visible_run(request.user, pk) for pk in form.more_runs]
-        context |= _comparison([run_a, run_b, *more], form)
-    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
-    if run_b is not None:
-        context["labels_b"] = queries.list_model_labels(run_b)
-    recent += [run for run in dict.fromkeys((run_a, run_b)) if run is not None and run not in recent]
-    return render(request, "runs/compare.html", context)
+        context |= _comparison([a, b, *more], form)
+    return context
+
+
+def _recent_runs(request: HttpRequest, named: Iterable[Run]) -> list[Run]:
+    """Return the runs that the page offers: the latest ones, then those of *named* that are not among them."""
+    return list(dict.fromkeys([*visible_runs(request.user)[:RUNS_OFFERED], *named]))
+
+
+def _form_context(request: HttpRequest, recent: list[Run], a: Run | None, b: Run | None) -> dict[str, object]:
+    return {"recent": recent, "a": a, "b": b, "may_add": request.user.has_perm("runs.add_run")}
+
+
+def _model_labels(a: Run | None, b: Run | None) -> dict[str, object]:
+    """Return the labels of the models of both runs."""
+    return {f"labels_{side}": queries.list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}
 
 
 def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
@@ -151,22 +171,18 @@ def case(request: HttpRequest) -> HttpResponse:
     if not shown:
         same = "Both sides have the same results, and where both are wrong, the same answers."
         return render(request, "runs/compared_case.html", {"form": form, "error": same})
-    left, right = (
-        _responses(cells.environment_a, cells.model_a, shown),
-        _responses(cells.environment_b, cells.model_b, shown),
-    )
+    left = _responses(cells.environment_a, cells.model_a, shown)
+    right = _responses(cells.environment_b, cells.model_b, shown)
     attempts = sorted(left.keys() & right.keys())
     if not attempts:
         raise Http404(f"The runs have no responses to compare to a case {given['case']}.")
-    differing = [n for n in attempts if left[n].status != right[n].status]
-    attempt = given["attempt"] or (differing or attempts)[0]
+    attempt = given["attempt"] or next((n for n in attempts if left[n].status != right[n].status), attempts[0])
     if attempt not in attempts:
         raise Http404(f"Attempt {attempt} does not have a response on both sides.")
     a, b = left[attempt], right[attempt]
     for run_environment, response in ((cells.environment_a, a), (cells.environment_b, b)):
         response.run_environment = run_environment
     queries.hide_withheld_reasons(request.user, [a, b])
-    at = names.index(shown) if shown in names else None
     state = _state({name: value for name, value in form.chosen.items() if name not in ("case", "attempt")})
     context = {
         "cells": cells,
@@ -180,12 +196,20 @@ def case(request: HttpRequest) -> HttpResponse:
         "attempts": attempts,
         "attempt": attempt,
         "state": state,
+        **_position(names, shown),
+    }
+    return render(request, "runs/compared_case.html", context)
+
+
+def _position(names: list[str], shown: str) -> dict[str, object]:
+    """Return the position of a case in the list of *names*, from 1 on, and its neighbours; "" if there is none."""
+    at = names.index(shown) if shown in names else None
+    return {
         "number": None if at is None else at + 1,
         "count": len(names),
         "before": names[at - 1] if at else "",
         "after": names[at + 1] if at is not None and at + 1 < len(names) else "",
     }
-    return render(request, "runs/compared_case.html", context)
 
 
 def _cells(request: HttpRequest, form: ComparedCasesFilter) -> ComparedCells:
