@@ -110,21 +110,29 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     template = page_or_part(request, "runs/run.html", "responses")
     context["is_partial"] = template != "runs/run.html"
     if not context["is_partial"]:
-        context |= _results(request, found) | _description(request, found) | _actions(request, found)
-        if found.status not in ENDED:
-            context["live"] = get_live_run(request.user, found)
-        context |= {
-            "environments": found.environments.select_related("version__environment").order_by("position"),
-            "models": found.models.order_by("role", "position"),
-            "budget_changes": [{**change, "at": parse_datetime(change["at"])} for change in found.budget_changes],
-            "mlflow": mlflow_url(request.user, found),
-            "mlflow_run_id": mlflow_run_id(request.user, found),
-            "config": shown_config(found, request.user),
-            "stage_sentences": stage_sentences(found),
-        }
-        if found.rescored_from_id is not None:
-            context["source_visible"] = visible_runs(request.user).filter(pk=found.rescored_from_id).exists()
+        context |= _page(request, found)
     return render_list(request, template, context, form)
+
+
+def _page(request: HttpRequest, run: Run) -> dict[str, object]:
+    """Return what the page of a run shows besides its responses."""
+    context = {
+        **_results(request, run),
+        **_description(request, run),
+        **_actions(request, run),
+        "environments": run.environments.select_related("version__environment").order_by("position"),
+        "models": run.models.order_by("role", "position"),
+        "budget_changes": [{**change, "at": parse_datetime(change["at"])} for change in run.budget_changes],
+        "mlflow": mlflow_url(request.user, run),
+        "mlflow_run_id": mlflow_run_id(request.user, run),
+        "config": shown_config(run, request.user),
+        "stage_sentences": stage_sentences(run),
+    }
+    if run.status not in ENDED:
+        context["live"] = get_live_run(request.user, run)
+    if run.rescored_from_id is not None:
+        context["source_visible"] = visible_runs(request.user).filter(pk=run.rescored_from_id).exists()
+    return context
 
 
 def _description(request: HttpRequest, run: Run) -> dict[str, object]:
@@ -160,14 +168,13 @@ def _actions(request: HttpRequest, run: Run) -> dict[str, object]:
 
 
 def _results(request: HttpRequest, run: Run) -> dict[str, object]:
-    """Return the status of a run, and its results if they are available.
+    """Return the outcome of a run, and its results if they are available.
 
     Results are shown only if all responses are stored, because intervals of a part of them would mislead.
     """
-    ended = run.status in ENDED
     evaluated = run.evaluated_at is not None
-    context: dict[str, object] = {"ended": ended, "evaluated": evaluated, "outcome": outcome_of(run)}
-    if ended or evaluated:
+    context: dict[str, object] = {"evaluated": evaluated, "outcome": outcome_of(run)}
+    if run.status in ENDED or evaluated:
         withheld = set(withheld_environments(request.user, run).values_list("pk", flat=True))
         results = results_for_page(run, withheld=withheld, user=request.user)
         context |= {"results": results, "cost": known_cost(run)}
