@@ -240,32 +240,43 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         assignment = _assignment_for_decision(request, pk)
     except assignments.AssignmentLost as error:
         return _render_assignment_lost(request, str(error))
-    given = request.POST.copy()
-    if "accept" in given:  # the Accept button sends the verdict itself
-        given["verdict"] = given.get("accept", "")
-    form = DecisionForm(given)
-    stored = None
-    if form.is_valid():
-        try:
-            stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
-        except InvalidDecision as error:
-            form.add_error(error.path if error.path in form.fields else None, str(error))
-        except AlreadyDecided as error:
-            if _posted_texts(request):
-                return _render_not_stored(request, "You had already decided this pair", str(error))
-            messages.warning(request, str(error))
-            return record_nothing(_respond_with_next_pair(request))
-        except assignments.AssignmentLost as error:
-            _keep_draft(request, assignment)
-            return _render_assignment_lost(request, str(error))
-    if stored is not None:
-        return _respond_with_next_pair(request)
+    form = _posted_decision(request)
+    if form.is_valid() and (response := _store_decision(request, assignment, form)) is not None:
+        return response
     with suppress(assignments.AssignmentLost):  # the form is shown again, so a reload must not lose what it contains
         assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
     assignment.pair = visible_pair(request.user, pk)
     status = _htmx_status(request, 200 if form.is_valid() else 422)
     return record_nothing(_render_pair(request, assignment, form, status))
+
+
+def _posted_decision(request: HttpRequest) -> DecisionForm:
+    given = request.POST.copy()
+    if "accept" in given:  # the Accept button sends the verdict itself
+        given["verdict"] = given.get("accept", "")
+    return DecisionForm(given)
+
+
+def _store_decision(request: HttpRequest, assignment: Assignment, form: DecisionForm) -> HttpResponse | None:
+    """Store a valid decision and respond with the next pair, or with the reason why it cannot be stored.
+
+    Returns None if the form has to be shown again: it has got an error, or the reviewer confirms the first verdict.
+    """
+    try:
+        stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
+    except InvalidDecision as error:
+        form.add_error(error.path if error.path in form.fields else None, str(error))
+        return None
+    except AlreadyDecided as error:
+        if _posted_texts(request):
+            return _render_not_stored(request, "You had already decided this pair", str(error))
+        messages.warning(request, str(error))
+        return record_nothing(_respond_with_next_pair(request))
+    except assignments.AssignmentLost as error:
+        _keep_draft(request, assignment)
+        return _render_assignment_lost(request, str(error))
+    return _respond_with_next_pair(request) if stored is not None else None
 
 
 def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
