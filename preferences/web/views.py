@@ -2,7 +2,6 @@
 
 from itertools import chain
 from typing import TypedDict
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser, User
@@ -50,7 +49,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
         "form": form,
         "page": page,
         "formats": FORMATS,
-        "query": urlencode({name: value for name, value in form.chosen.items() if value}),
+        "query": form.query_string(),
     }
     return render_list(request, page_or_part(request, "preferences/list.html", "preferences"), context, form)
 
@@ -156,8 +155,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
         return export_zip(request, format_name, filters)
     except UserError as error:
         messages.error(request, str(error))
-        query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
-        return record_nothing(redirect(f"{reverse('preferences:list')}?{query}"))
+        return record_nothing(redirect(f"{reverse('preferences:list')}?{form.query_string(without=['format'])}"))
 
 
 def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:

@@ -4,11 +4,13 @@ import re
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.http import QueryDict
 from django.test import Client
 from rest_framework.test import APIClient
 
 from hub.models import Environment, EnvironmentVersion, Team
 from runs.models import Run
+from runs.web.forms import FailuresFilter
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
 
@@ -142,6 +144,12 @@ def test_filter_with_several_values_is_rejected(api: APIClient, client: Client, 
     assert api.get("/api/v1/runs/?status=&status=completed&status=completed").json()["results"]
     client.force_login(ann)
     assert client.get("/runs/?status=completed&status=failed").status_code == 400
+
+
+def test_query_string_keeps_given_values_but_not_those_left_out() -> None:
+    form = FailuresFilter(QueryDict("q=a+b%26c&model=&format=jsonl&after=7"))
+    assert form.query_string() == "q=a+b%26c&format=jsonl"
+    assert form.query_string(without=["format"]) == "q=a+b%26c"
 
 
 def test_list_without_filters_accepts_only_paging_parameters(api: APIClient) -> None:

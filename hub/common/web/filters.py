@@ -1,7 +1,8 @@
 """Filters of lists and exports from query parameters. Unknown parameters and values are errors."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
@@ -81,6 +82,10 @@ class FilterForm(forms.Form):
     def chosen(self) -> dict[str, str]:
         """The given values, for the page to show them again."""
         return {name: self.data.get(name, "") for name in self.fields}
+
+    def query_string(self, *, without: Collection[str] = ()) -> str:
+        """Return the given values as the query of an address, except those of the fields *without*."""
+        return urlencode({name: value for name, value in self.chosen.items() if value and name not in without})
 
     def values(self) -> dict[str, Any]:
         """Return the value of every field. Raises FilterError."""

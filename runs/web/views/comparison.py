@@ -1,7 +1,6 @@
 """Pages that compare two runs, or two models of one run: figures, the cases that differ, one case side by side."""
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -144,7 +143,7 @@ def cases(request: HttpRequest) -> HttpResponse:
             "flips": flips,
             "counts": counts,
             "formats": failure_formats(),
-            "state": _state(form.chosen),
+            "state": form.query_string(),
             "several": max(cells.run_a.attempts, cells.run_b.attempts) > 1,
         }
     template = page_or_part(request, "runs/compared_cases.html", "cases")
@@ -183,7 +182,6 @@ def case(request: HttpRequest) -> HttpResponse:
     for run_environment, response in ((cells.environment_a, a), (cells.environment_b, b)):
         response.run_environment = run_environment
     queries.hide_withheld_reasons(request.user, [a, b])
-    state = _state({name: value for name, value in form.chosen.items() if name not in ("case", "attempt")})
     context = {
         "cells": cells,
         "name": shown,
@@ -195,7 +193,7 @@ def case(request: HttpRequest) -> HttpResponse:
         "most": MAX_COMPARED,
         "attempts": attempts,
         "attempt": attempt,
-        "state": state,
+        "state": form.query_string(without=["case", "attempt"]),
         **_position(names, shown),
     }
     return render(request, "runs/compared_case.html", context)
@@ -237,7 +235,3 @@ def _passed_share(responses: Iterable[Response]) -> float | None:
     """Return the share of the scored responses that passed; None without any."""
     scored = (Response.Status.PASSED, Response.Status.FAILED)
     return mean([row.status == Response.Status.PASSED for row in responses if row.status in scored])
-
-
-def _state(chosen: Mapping[str, str]) -> str:
-    return urlencode({name: value for name, value in chosen.items() if value})

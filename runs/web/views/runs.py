@@ -1,7 +1,5 @@
 """Pages of runs: list, one run and its progress, downloads; cancelling and resuming a run."""
 
-from urllib.parse import urlencode
-
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.cache import cache
@@ -105,7 +103,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "report_files": REPORT_FILES,
         "formats": failure_formats(),
         "rollout_formats": {key: item.summary for key, item in ROLLOUT_FORMATS.items()},
-        "filters": urlencode({name: value for name, value in chosen.items() if value}),
+        "filters": form.query_string(),
     }
     template = page_or_part(request, "runs/run.html", "responses")
     context["is_partial"] = template != "runs/run.html"
@@ -357,9 +355,8 @@ def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
     except UserError as error:
         advice = " Select it in the filters of the responses." if error.path in ("environment", "model") else ""
         messages.error(request, f"{error}{advice}")
-        kept = {name: value for name, value in form.chosen.items() if value and name != "format"}
-        query = f"?{urlencode(kept)}" if kept and form.is_valid() else ""
-        return record_nothing(redirect(f"{reverse('runs:run', args=[pk])}{query}"))
+        query = form.query_string(without=["format"]) if form.is_valid() else ""
+        return record_nothing(redirect(f"{reverse('runs:run', args=[pk])}{f'?{query}' if query else ''}"))
     if download.left_out:
         messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
     return download.response
