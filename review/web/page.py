@@ -79,27 +79,20 @@ def pair_context(
     entered = _form_values(assignment, form)
     shown_form = form or DecisionForm(initial=entered)
     difference = find_difference(_final_text(a), _final_text(b)) if view.compare else None
-    spans = difference if difference and difference.unit != "texts" else None
+    words_a, words_b = (difference.left, difference.right) if difference and difference.unit != "texts" else ([], [])
+
+    def marks_of(name: str) -> Iterator[_PlacedMark]:
+        yield from _issue_marks(name, suggestion, sides)
+        yield from _error_marks(name, rows)
+
     return {
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
         "prompt": read_messages(a.prompt, ReadingOptions(source=view.source)),
         "sides": [
-            _side(
-                name,
-                response,
-                (
-                    *_difference_marks(response, differing),
-                    *_issue_marks(name, suggestion, sides),
-                    *_error_marks(name, rows),
-                ),
-                view,
-            )
-            for name, response, differing in (
-                ("a", a, spans.left if spans else []),
-                ("b", b, spans.right if spans else []),
-            )
+            _side("a", a, [*_difference_marks(a, words_a), *marks_of("a")], view),
+            _side("b", b, [*_difference_marks(b, words_b), *marks_of("b")], view),
         ],
         **_view_urls(view, pair, run),
         "difference": difference,
