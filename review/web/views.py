@@ -166,11 +166,12 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
-    free, until = assignments.pair_availability(pair)
+    claimable, assigned_until = assignments.pair_availability(pair)
     context = pair_context(
         assignments.preview_assignment(pair, _user(request)), run=_run_filter(request), view=pair_view(request)
     )
-    return render(request, "review/pair.html", {**context, "looking": True, "free": free, "until": until})
+    context |= {"preview": True, "claimable": claimable, "assigned_until": assigned_until}
+    return render(request, "review/pair.html", context)
 
 
 @require_http_methods(["GET", "POST"])
