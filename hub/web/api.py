@@ -319,5 +319,5 @@ class BundleFile(APIView):
 
 def _version(request: Request, slug: str, version: str, *, content: bool = False) -> EnvironmentVersion:
     """Return the version; `latest` is the latest one. *content* requires access to its cases and bundle."""
-    environment = (queries.content_of if content else queries.environment_of)(request.user, slug)
+    environment = (queries.environment_with_content if content else queries.environment_of)(request.user, slug)
     return queries.version_of(environment, None if version == "latest" else version)

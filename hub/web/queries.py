@@ -102,7 +102,7 @@ def find_target(user: User, environment: Environment, slug: str) -> Team | None:
     return choose_target(user, environment, slug, creator_id=environment.owner_id, what="an environment")
 
 
-def content_of(user: User | AnonymousUser, slug: str) -> Environment:
+def environment_with_content(user: User | AnonymousUser, slug: str) -> Environment:
     """Return the environment for showing its cases or bundle. Raises Http404; PermissionDenied if they are held out."""
     found = environment_of(user, slug)
     if not may_see_content(user, found):
@@ -115,14 +115,14 @@ def content_of(user: User | AnonymousUser, slug: str) -> Environment:
 
 
 def visible_cases(user: User | AnonymousUser, slug: str, version: str | None, q: str = "") -> QuerySet[Case]:
-    """Return the cases of a version that *user* may see, as `case_list` does: all, or those outside held-out splits.
+    """Return the cases of a version that *user* may see, as `list_cases` does: all, or those outside held-out splits.
 
     Raises Http404; PermissionDenied if the whole environment is held out.
     """
     found = environment_of(user, slug)
     if found.held_out:
-        content_of(user, slug)
-    rows = case_list(version_of(found, version), q)
+        environment_with_content(user, slug)
+    rows = list_cases(version_of(found, version), q)
     return rows if may_see_content(user, found) else rows.filter(held_out=False)
 
 
@@ -143,7 +143,7 @@ def case_of(version: EnvironmentVersion, case: str) -> Case:
     return found
 
 
-def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
+def list_cases(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
     """Return the cases without their data, with `preview`, the start of the input. *q* searches ids and inputs."""
     text = json_text("data", "input")
     rows = Case.objects.filter(version=version).defer("data").annotate(preview=_start(text))

@@ -20,7 +20,7 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
     `?from=` is by default the version stored before it. `?to=` replaces *version*, so that a form can choose both.
     """
-    found = queries.content_of(request.user, slug)
+    found = queries.environment_with_content(request.user, slug)
     given, to = request.GET.get("from"), request.GET.get("to")
     if to and to != version:
         address = reverse("hub:changes", args=[slug, queries.version_of(found, to).version])

@@ -52,7 +52,7 @@ def cases(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         evaluations = visible_evaluations(request.user, shown)
         rows = Case.objects.none()
         if form.is_valid():
-            rows = queries.with_details(queries.case_list(shown, form.values()["q"]))
+            rows = queries.with_details(queries.list_cases(shown, form.values()["q"]))
             key, value = split_filter(form.values()["meta"])
             if key:
                 rows = filter_metadata(rows, key, value)

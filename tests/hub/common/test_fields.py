@@ -6,7 +6,7 @@ from django.db import models
 
 from hub.common.fields import OrderedJSONField
 from hub.models import Case
-from hub.web.queries import case_list
+from hub.web.queries import list_cases
 from tests.factories import stored_version
 
 UNSORTED = {"id": "c0", "input": "Zoë \x00 ☃", "row": {"zz": 1, "a": {"y": None, "b": [True]}, "m": "\ud800"}}
@@ -49,4 +49,4 @@ def test_ordered_json_field_supports_key_lookups():
     assert list(clusters) == [({"n": 0}, None), ({"n": 1}, None), ({"n": 2}, None)]
     assert Case.objects.filter(data__metadata__cluster__n=1).get().external_id == "c1"
     assert Case.objects.filter(data__metadata__isnull=False).count() == 3
-    assert [case.preview for case in case_list(version, "is 2")] == ["What is 2?"]
+    assert [case.preview for case in list_cases(version, "is 2")] == ["What is 2?"]
