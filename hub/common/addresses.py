@@ -6,6 +6,7 @@ A host name is resolved, its addresses are checked, and the request is then sent
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Sequence
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that is assigned to the internet; gateways translate others
@@ -30,9 +31,30 @@ async def resolve_host(host: str, port: int, *, private: bool, permission: str) 
     except UnicodeError:  # a label that is empty or too long
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
     addresses = [str(item[4][0]) for item in results]
+    _check_addresses(addresses, private=private, permission=permission)
+    return addresses[0]
+
+
+def check_literal_host(host: str, *, private: bool, permission: str) -> None:
+    """Check *host* if it is an address in any notation (`127.1`, `2130706433`) or localhost. Raises AddressRefused.
+
+    Other names are not resolved, so the check is fast enough for a form. `resolve_host` checks them before a request.
+    """
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):  # always this machine, RFC 6761
+        addresses = ["127.0.0.1"]
+    else:
+        try:
+            results = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except (OSError, UnicodeError):
+            return
+        addresses = [str(item[4][0]) for item in results]
+    _check_addresses(addresses, private=private, permission=permission)
+
+
+def _check_addresses(addresses: Sequence[str], *, private: bool, permission: str) -> None:
     if not private and not all(is_public(address) for address in addresses):
         raise AddressRefused(f"its host is in a private, loopback or link-local network; an operator can {permission}")
-    return addresses[0]
 
 
 def is_public(text: str) -> bool:

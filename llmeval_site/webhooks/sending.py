@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import httpx2
 from django.conf import settings
 
-from hub.common.addresses import AddressRefused, resolve_host
+from hub.common.addresses import AddressRefused, check_literal_host, resolve_host
 from hub.common.errors import UserError
 
+_PERMISSION = "set LLMEVAL_PRIVATE_WEBHOOKS=1"
 TIMEOUT_S = 15.0  # for all of a request, so that a slow server cannot occupy a worker
 MAX_URL = 500
 _SECRET_PREFIX = "whsec_"  # noqa: S105  # as https://www.standardwebhooks.com specifies
@@ -41,7 +42,7 @@ def sign(secret: str, event_id: str, timestamp: int, body: str) -> str:
 
 
 def check_url(text: str) -> None:
-    """Check the form of an address. Raises UserError."""
+    """Check the form of an address, and whether the settings allow its host if that needs no DNS. Raises UserError."""
     try:
         url = httpx2.URL(text)
         _ = urlsplit(text).port  # also finds unclosed brackets and impossible ports, which httpx2 accepts
@@ -56,6 +57,10 @@ def check_url(text: str) -> None:
         raise UserError("The address must not contain a user name, a password or a fragment (#).", "url")
     if len(text) > MAX_URL:
         raise UserError(f"The address must have at most {MAX_URL} characters.", "url")
+    try:
+        check_literal_host(url.raw_host.decode("ascii"), private=settings.PRIVATE_WEBHOOKS, permission=_PERMISSION)
+    except AddressRefused as error:
+        raise UserError(f"Requests are not sent to this address: {error}.", "url") from None
 
 
 async def send(url: str, secret: str, event_id: str, body: str) -> Result:
@@ -81,7 +86,7 @@ async def _post(url: httpx2.URL, secret: str, event_id: str, body: str) -> int:
         host,
         url.port or (443 if url.scheme == "https" else 80),
         private=settings.PRIVATE_WEBHOOKS,
-        permission="set LLMEVAL_PRIVATE_WEBHOOKS=1",
+        permission=_PERMISSION,
     )
     timestamp = int(time.time())
     headers = {

@@ -156,3 +156,11 @@ def test_tables_in_both_answers_are_no_landmarks_of_the_same_name(sign_in: SignI
     assert accessibility_findings(page) == []
     for side in "ab":
         expect(page.locator(f".side-{side}").get_by_role("group", name="Table")).to_have_count(1)
+
+
+@pytest.mark.parametrize(("width", "label"), [(1280, "Word difference"), (390, "Difference")])
+def test_button_of_the_difference_has_a_complete_label(sign_in: SignIn, width: int, label: str) -> None:
+    code, _, _ = pairs()
+    page = sign_in(reviewer(), viewport={"width": width, "height": 900})
+    page.goto(f"/review/{code.pk}/")
+    expect(page.locator("#view-difference > span")).to_have_text(label, use_inner_text=True)

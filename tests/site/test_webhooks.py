@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -201,10 +202,59 @@ def test_webhook_is_disabled_after_failures_and_delivers_again_once_enabled(rece
     assert receiver.requests[-1][0]["webhook-id"] == str(latest.event_id)
 
 
+PRIVATE = [
+    "localhost",
+    "ci.localhost",
+    "localhost.",
+    "127.0.0.1",
+    "127.1",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "169.254.169.254",
+    "2130706433",
+    "0x7f000001",
+    "10.0.0.1",
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_private_address_is_refused_when_a_webhook_is_created(client: Client, settings: Any, host: str) -> None:
+    client.force_login(member())
+    body = {"url": f"https://{host}/", "events": ENDS}
+    page = client.post("/account/webhooks/", body)
+    assert page.status_code == 422 and "LLMEVAL_PRIVATE_WEBHOOKS" in page.content.decode()
+    answer = client.post("/api/v1/webhooks/", body, content_type="application/json")
+    assert answer.status_code == 400
+    [error] = answer.json()["errors"]
+    assert error == {
+        "path": "url",
+        "message": "Requests are not sent to this address: its host is in a private, loopback or link-local network; "
+        "an operator can set LLMEVAL_PRIVATE_WEBHOOKS=1.",
+    }
+    assert not Webhook.objects.exists()
+    settings.PRIVATE_WEBHOOKS = True
+    assert client.post("/api/v1/webhooks/", body, content_type="application/json").status_code == 201
+
+
+def test_host_is_not_looked_up_when_a_webhook_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags: list[int] = []
+    genuine = socket.getaddrinfo
+
+    def recording(*given: Any, **options: Any) -> Any:
+        flags.append(options["flags"])
+        return genuine(*given, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", recording)
+    user = member()
+    for host in ("intern.example", "93.184.216.34"):
+        create_webhook(user=user, url=f"https://{host}/", events=ENDS)
+    assert flags == [socket.AI_NUMERICHOST] * 2
+
+
 def test_private_address_is_refused_without_a_request(receiver: Receiver, settings: Any) -> None:
-    settings.PRIVATE_WEBHOOKS = False
     webhook = create_webhook(user=member(), url=receiver.url, events=ENDS)
-    for host in ("localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254", "2130706433", "10.0.0.1"):
+    settings.PRIVATE_WEBHOOKS = False
+    for host in PRIVATE:
         Webhook.objects.update(url=receiver.url.replace("localhost", host))
         send_test_event(webhook)
         deliver_due()

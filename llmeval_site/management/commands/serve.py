@@ -58,9 +58,9 @@ class Command(base.Command):
         code = _watch(processes)
         self.stdout.write("Stopped.")
         if code:
-            raise self.exit_with(
-                base.INCOMPLETE, "The site or one of its workers stopped unexpectedly; see its last messages."
-            )
+            again = command("serve", "--host", host, "--port", port)
+            message = "The site or one of its workers stopped unexpectedly; see its messages above, then start it again"
+            raise self.exit_with(base.INCOMPLETE, f"{message}: {again}")
 
 
 def _create_exchange() -> None:

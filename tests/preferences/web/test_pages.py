@@ -107,6 +107,7 @@ def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Pr
     page = visitor.get("/ranking/").content.decode()
     assert "<svg" in page
     assert "m0" in page
+    assert 'data-label="comparisons"' in page and 'data-label="of"' not in page  # cells may wrap to separate lines
 
 
 def test_ranking_page_lists_unconnected_groups_of_models(visitor: Client) -> None:

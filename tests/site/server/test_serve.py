@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import override_settings
 
+from hub.management.invocation import command
 from llmeval_site.celery import app
 from llmeval_site.management.commands import serve
 from tests.processes import wait_until
@@ -98,6 +99,24 @@ def test_command_says_why_the_site_cannot_listen(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit, match="2"):
         call_command("serve", host="nowhere.invalid", port=port)
     assert capsys.readouterr().err.startswith(f"The site cannot listen at nowhere.invalid:{port}: ")
+
+
+@pytest.mark.django_db
+def test_command_that_stops_unexpectedly_says_how_to_start_it_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_commands", lambda *_: [[sys.executable, "-c", "raise SystemExit(1)"]])
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    port = free_port()
+    try:
+        with pytest.raises(SystemExit, match="1"):
+            call_command("serve", host="0.0.0.0", port=port)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "see its messages above" in last
+    assert last.endswith(f"start it again: {command('serve', '--host', '0.0.0.0', '--port', port)}")
 
 
 def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) -> None:
