@@ -102,22 +102,22 @@ def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
 
     The object may be in a fence, within prose, or the only object in another object or a list. The last valid one of
     several counts, unless the text refuses to answer, or corrects the object in words after it. A truncated object is
-    completed if all required keys come before the cut.
+    completed if all required keys come before the cut. Texts in it may contain line breaks as they are.
     """
     cleaned = extraction.answer_text(text)
-    located = extraction.locate_json(cleaned)
+    located = extraction.locate_json(cleaned, strict=False)
     for found in reversed(located):
         answer, _ = _validated(found.value, shape)
         if answer is not None:
             problem = _contradiction(cleaned, located, found)
             return (None, problem) if problem else (answer, "")
     problem = ""
-    for value in extraction.json_values(text):  # also finds values in fences after an object that is not closed
+    for value in extraction.json_values(text, strict=False):  # also finds values in fences after an object that is not closed
         answer, mistakes = _validated(value, shape)
         if answer is not None:
             return answer, ""
         problem = problem or mistakes
-    cut = extraction.complete_json(text)
+    cut = extraction.complete_json(text, strict=False)
     if cut is not None:
         try:
             return shape.model_validate(cut), ""

@@ -88,6 +88,19 @@ def test_invalid_structured_reply_is_reported_with_its_mistake(text: str, proble
     assert problem in found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"reason": "first line\nsecond\tline", "score": 3}',
+        'My marks:\n```json\n{"reason": "first line\nsecond\tline", "score": 3}\n```\n',
+        'As {"a": said,\n```json\n{"reason": "first line\nsecond\tline", "score": 3}\n```',
+        '{"reason": "first line\nsecond\tline", "score": 3, "note": "and then it was\ncut in the mid',
+    ],
+)
+def test_line_breaks_and_tabs_within_a_text_of_a_structured_reply_are_read(text: str) -> None:
+    assert parse_reply(text, Marked) == (Marked(reason="first line\nsecond\tline", score=3), "")
+
+
 def test_truncated_number_is_not_used_as_a_mark() -> None:
     assert parse_reply('{"reason": "x", "score": 1', Marked)[0] is None  # it may have been going to be 10
 
