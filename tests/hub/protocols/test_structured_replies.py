@@ -68,6 +68,39 @@ def test_structured_reply_is_found_in_surrounding_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "introduction",
+    [
+        "For comparison, a poor answer would get",
+        "For comparison:",
+        "By contrast, a wrong answer might be marked\n```json\n",
+        "An answer without the unit would have got",
+        "If the cause had been missing, the marks would be:",
+        "Wrong:\n```json\n",
+    ],
+)
+def test_marks_of_another_answer_are_used_only_if_there_are_no_others(introduction: str) -> None:
+    marks, others = '{"reason": "fine", "score": 3}', '{"reason": "bad", "score": 0}'
+    fence = "\n```" if "```" in introduction else ""
+    assert parse_reply(f"{marks}\n\n{introduction} {others}{fence}", Marked)[0] == Marked(reason="fine", score=3)
+    assert parse_reply(f"{introduction} {marks}{fence}", Marked)[0] == Marked(reason="fine", score=3)
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "For comparison, I read the reference again. My marks:",
+        "By comparison with the reference, I give",
+        "The answer would pass, so I give",
+        "A draft was wrong. The marks would be",
+        "If the marks are to be fair, I have to give",
+    ],
+)
+def test_last_marks_of_a_structured_reply_count(introduction: str) -> None:
+    text = f'{{"reason": "draft", "score": 0}}\n\n{introduction} {{"reason": "fine", "score": 3}}'
+    assert parse_reply(text, Marked)[0] == Marked(reason="fine", score=3)
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "the answer is empty"),
