@@ -108,8 +108,7 @@ def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
     """
     cleaned = extraction.answer_text(text)
     located = extraction.locate_json(cleaned, strict=False)
-    # Sorting keeps the order, with the last one first.
-    for found in sorted(reversed(located), key=lambda found: _is_example(cleaned, found)):
+    for found in sorted(located, key=lambda found: (_is_example(cleaned, found), -found.start)):
         answer, _ = _validated(found.value, shape)
         if answer is not None:
             problem = _contradiction(cleaned, located, found)
