@@ -1,4 +1,4 @@
-"""Detection of blocks that a text shows as examples of what is wrong, or of what another answer would be."""
+"""Detection of blocks that are not the answer: examples of what is wrong, pseudocode, what another answer would be."""
 
 import re
 
@@ -24,6 +24,8 @@ _LABEL = re.compile(
     r"(?:\s(?:here|in )?this (?:line|part)|\shere)?"
     r"|(?:do not|don['’]t|not)(?:\sthis)?"
     r"|(?:what|how) not to (?:do|write)(?:\s\w+)?"
+    rf"|(?:here(?:['’]s| is)\s)?(?:(?:the|in|as|some|same (?:in|as))\s){{0,2}}(?:\w+\s)?pseudo[-\s]?code(?:\s{_CODE})?"
+    r"(?:\s(?:for|of) (?:this|it|the|your)(?:\s\w+){0,2})?(?:,?\sfor (?:reference|comparison))?(?:\s\([^()]{1,60}\))?"
     r"|for comparison,?\s(?:an?|the)\s(?:invalid|incorrect|wrong|bad)\s.{1,40}",
     re.IGNORECASE,
 )
@@ -57,7 +59,7 @@ _MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:.!]+$")
 
 
 def is_counterexample(introduction: str, text: str) -> bool:
-    """Return whether a block with *text* after the line *introduction* is shown as an example of what is wrong.
+    """Return whether a block with *text* after the line *introduction* is shown as wrong, or as pseudocode.
 
     The line may be a label ("Wrong:", "### Original code") or end with such a sentence ("Do not write it like this:").
     The label may also be the comment in the first line of the block. A line such as "The original code was wrong. Here
