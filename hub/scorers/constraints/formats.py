@@ -11,7 +11,7 @@ from hub.extraction.fences import split
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
 from hub.scorers.constraints.keywords import compared
 
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")  # the marks of a line in a block quote
+_QUOTE = re.compile(r"\A[ \t]*(?:>[ \t]?)+")  # the marks of a line in a block quote
 _BULLET = re.compile(r"\s*[*-]\s+\S")
 _HIGHLIGHT = re.compile(r"\*{1,3}+[^\s*](?:[^\n*]*[^\s*])?\*{1,3}")
 _NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)](?:\*\*|__)?\s")
