@@ -2,6 +2,7 @@
 
 from hub.extraction.choices.answers import choice
 from hub.extraction.corrections import announces_correction, is_refused
+from hub.extraction.counterexamples import is_about_another_answer, is_counterexample
 from hub.extraction.fences import Fence, fences
 from hub.extraction.final_answers import final_answer, final_answer_as_written
 from hub.extraction.json_values import LocatedValue, NoJSON, complete_json, json_value, json_values, locate_json
@@ -31,6 +32,8 @@ __all__ = [
     "fences",
     "final_answer",
     "final_answer_as_written",
+    "is_about_another_answer",
+    "is_counterexample",
     "is_refused",
     "json_value",
     "json_values",

@@ -1,4 +1,4 @@
-"""Detection of blocks that an answer shows as examples of what is wrong: "Don't do this:", "The original code:"."""
+"""Detection of blocks that are not the answer: examples of what is wrong, pseudocode, what another answer would be."""
 
 import re
 
@@ -24,6 +24,8 @@ _LABEL = re.compile(
     r"(?:\s(?:here|in )?this (?:line|part)|\shere)?"
     r"|(?:do not|don['’]t|not)(?:\sthis)?"
     r"|(?:what|how) not to (?:do|write)(?:\s\w+)?"
+    rf"|(?:here(?:['’]s| is)\s)?(?:(?:the|in|as|some|same (?:in|as))\s){{0,2}}(?:\w+\s)?pseudo[-\s]?code(?:\s{_CODE})?"
+    r"(?:\s(?:for|of) (?:this|it|the|your)(?:\s\w+){0,2})?(?:,?\sfor (?:reference|comparison))?(?:\s\([^()]{1,60}\))?"
     r"|for comparison,?\s(?:an?|the)\s(?:invalid|incorrect|wrong|bad)\s.{1,40}",
     re.IGNORECASE,
 )
@@ -47,11 +49,17 @@ _ANNOUNCEMENT = re.compile(
     r"|(?:does not|doesn['’]t|will not|won['’]t|would not|wouldn['’]t) work|(?:will|would) fail|fails)",
     re.IGNORECASE,
 )
+_OTHER_ANSWER = re.compile(
+    r"(?:for|by|in|as an?)\s(?:comparison|contrast|reference)(?=[,:]|$)"
+    r"|(?:an?|another)\s(?:[\w-]+\s){0,4}(?:answer|response|reply|solution)\b.{0,80}?\b(?:would|could|might)\b"
+    r"|(?:if|had)\b.{0,120}?\b(?:had|been)\b",
+    re.IGNORECASE,
+)
 _MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:.!]+$")
 
 
 def is_counterexample(introduction: str, text: str) -> bool:
-    """Return whether a block with *text* after the line *introduction* is shown as an example of what is wrong.
+    """Return whether a block with *text* after the line *introduction* is shown as wrong, or as pseudocode.
 
     The line may be a label ("Wrong:", "### Original code") or end with such a sentence ("Do not write it like this:").
     The label may also be the comment in the first line of the block. A line such as "The original code was wrong. Here
@@ -62,8 +70,20 @@ def is_counterexample(introduction: str, text: str) -> bool:
     return _says_so(introduction) or _says_so(comment.lstrip("/"))
 
 
+def is_about_another_answer(introduction: str) -> bool:
+    """Return whether the last sentence of *introduction* announces what another answer than the one at hand gets.
+
+    "For comparison, a poor answer would get", "If the unit had been missing:".
+    """
+    return _OTHER_ANSWER.match(_MARKS.sub("", _last_sentence(introduction))) is not None
+
+
+def _last_sentence(line: str) -> str:
+    return re.split(r"(?<=[.!?])\s", re.sub(r"[*_`]", "", line).strip())[-1]
+
+
 def _says_so(line: str) -> bool:
-    sentence = re.split(r"(?<=[.!?])\s", re.sub(r"[*_`]", "", line).strip())[-1]
+    sentence = _last_sentence(line)
     plain = _MARKS.sub("", sentence)
     patterns = [_LABEL, _SENTENCE, _ANNOUNCEMENT] if sentence.rstrip().endswith(":") else [_LABEL, _SENTENCE]
     return any(pattern.fullmatch(plain) for pattern in patterns)

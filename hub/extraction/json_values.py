@@ -59,22 +59,23 @@ def only_json_value(text: str) -> object | None:
     return only[0] if only else None
 
 
-def json_values(text: str) -> list[object]:
+def json_values(text: str, *, strict: bool = True) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
     If the entire text is JSON, this is its only value. Otherwise values in fences that are marked as JSON come first,
     then those in fences without a language, then objects and arrays in prose; of each kind, the last one first. Empty
     values and references such as [1] in prose come last. The values within an object or array that is truncated or
     invalid do not count, because they are only parts of the answer. An object that gives a key two values is invalid.
+    Unless *strict*, texts in the JSON may contain line breaks and tabs as they are.
     """
     text = answer_text(text)
-    only = _loaded([text])
+    only = _loaded([text], strict=strict)
     if only:
         return only
     blocks = [block for block in reversed(fences(text)) if block.language in _JSON_FENCES]
     blocks = [block for block in blocks if not is_counterexample(block.introduction, block.text)] or blocks
-    fenced = _loaded([block.text for block in sorted(blocks, key=lambda block: not block.language)])
-    in_prose = [found.value for found in reversed(locate_json(text))]
+    fenced = _loaded([block.text for block in sorted(blocks, key=lambda block: not block.language)], strict=strict)
+    in_prose = [found.value for found in reversed(locate_json(text, strict=strict))]
     return fenced + sorted(in_prose, key=_is_minor)
 
 
@@ -83,10 +84,11 @@ def _is_minor(value: object) -> bool:
     return value in ({}, []) or (isinstance(value, list) and len(value) == 1 and isinstance(value[0], int))
 
 
-def complete_json(text: str) -> object | None:
+def complete_json(text: str, *, strict: bool = True) -> object | None:
     """Return a truncated object or array, closed after its last complete member; None if there is none.
 
-    The incomplete member is dropped: half a number or half a sentence would be another value.
+    The incomplete member is dropped: half a number or half a sentence would be another value. *strict* is as in
+    `json_values`.
     """
     text = answer_text(text)
     start = _next_open(text, 0)
@@ -106,7 +108,7 @@ def complete_json(text: str) -> object | None:
         elif mark == "," and closing is not None:
             cuts.append((match.start(), closing))
     for end, node in reversed(cuts):
-        values = _loaded([text[start:end] + "".join(_brackets(node))])
+        values = _loaded([text[start:end] + "".join(_brackets(node))], strict=strict)
         if values:
             return values[0]
     return None
@@ -118,24 +120,24 @@ def _brackets(node: "_Closing | None") -> Iterator[str]:
         yield bracket
 
 
-def _load(text: str) -> object:
+def _load(text: str, *, strict: bool = True) -> object:
     """Return *text* as JSON. Raises ValueError, also for NaN and for a key with two values, and RecursionError."""
-    return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_object)
+    return json.loads(text, strict=strict, parse_constant=_reject_constant, object_pairs_hook=_object)
 
 
-def _loaded(texts: Sequence[str]) -> list[object]:
+def _loaded(texts: Sequence[str], *, strict: bool = True) -> list[object]:
     values = []
     for text in texts:
         try:
-            values.append(_load(text))
+            values.append(_load(text, strict=strict))
         except (ValueError, RecursionError):
             continue
     return values
 
 
-def locate_json(text: str) -> list[LocatedValue]:
-    """Return the outermost objects and arrays of *text*, in order."""
-    decoder = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_object)
+def locate_json(text: str, *, strict: bool = True) -> list[LocatedValue]:
+    """Return the outermost objects and arrays of *text*, in order. *strict* is as in `json_values`."""
+    decoder = json.JSONDecoder(strict=strict, parse_constant=_reject_constant, object_pairs_hook=_object)
     values = []
     position = failures = 0
     while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:

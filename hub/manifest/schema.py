@@ -112,7 +112,7 @@ class HarnessSpec(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
-class RuleSpec(BaseModel):
+class RuleSpec(StrictNumbers):
     """Scoring rule: the keys common to all rules, and keys that the scorer itself validates."""
 
     model_config = ConfigDict(extra="allow")

@@ -1,6 +1,7 @@
 """The rule `regex`: a pattern is found in the answer."""
 
 import asyncio
+import unicodedata
 from typing import Literal
 
 import regex
@@ -42,6 +43,14 @@ class RegexOptions(ScorerOptions):
         return self
 
 
+def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
+    """Return *pattern* compiled with composed letters (é as one character), in which answers are searched."""
+    try:
+        return regex.compile(unicodedata.normalize("NFC", pattern), flags)
+    except regex.error:  # a combining mark after a character of the syntax
+        return regex.compile(pattern, flags)
+
+
 class Regex(Scorer[RegexOptions]):
     """Scorer for patterns of bundles and texts of models; the library's time limit ends catastrophic backtracking."""
 
@@ -50,8 +59,8 @@ class Regex(Scorer[RegexOptions]):
     Options = RegexOptions
 
     async def score(self, options: RegexOptions, submission: Submission, services: Services) -> Verdict:
-        text = extraction.answer_text(submission.text)
-        pattern = regex.compile(options.pattern, regex.IGNORECASE if options.ignore_case else 0)
+        text = unicodedata.normalize("NFC", extraction.answer_text(submission.text))
+        pattern = _compiled(options.pattern, regex.IGNORECASE if options.ignore_case else 0)
         find = pattern.fullmatch if options.match == "full" else pattern.search
         try:
             # In a thread and without the interpreter's lock, so that a slow pattern does not block other episodes.
@@ -63,7 +72,8 @@ class Regex(Scorer[RegexOptions]):
         if options.target is None:
             return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
         found = match[options.group] or ""
-        said, wanted = found.strip(), [target.strip() for target in spellings([options.target])]
+        said = found.strip()
+        wanted = [unicodedata.normalize("NFC", target.strip()) for target in spellings([options.target])]
         passed = said.casefold() in map(str.casefold, wanted) if options.ignore_case else said in wanted
         relation = "is" if passed else f"is not {quoted(wanted[0])} but"
         return Verdict.of(passed, f"Group {options.group} {relation} {quoted(found)}.", found=found)

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from hub.common.documents.validation import StrictNumbers
+
 
 def _normalize_name(value: object) -> object:
     """Normalize a side or a winner that a model wrote in lower case, with emphasis or as "Response A"."""
@@ -48,7 +50,7 @@ class ReplyIssue(BaseModel):
         return written if written in ("minor", "major", "critical") else "major"
 
 
-class PairVerdict(BaseModel):
+class PairVerdict(StrictNumbers):
     """Parsed reply of the judge for one order."""
 
     model_config = ConfigDict(extra="ignore")

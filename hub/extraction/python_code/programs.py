@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from hub.extraction.counterexamples import is_counterexample
-from hub.extraction.fences import Fence, split, split_lines
+from hub.extraction.fences import Fence, language, split, split_lines
 from hub.extraction.normalization import clean, with_line_feeds, without_reasoning
 from hub.extraction.python_code.dependencies import describe_line, without_usage
 from hub.extraction.python_code.syntax import (
@@ -41,6 +41,8 @@ _UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
+_STREAMS = 2  # standard input and output
+_MAX_ENDS = 5  # fences tried, from the last on, as the end of a program that contains fences
 _READS = re.compile(r"\binput\b(?=\s*[(),])|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bfileinput\b")
 _WRITES = re.compile(r"\bprint\s*\(|\bstdout\b|\bos\.write\(")
 _INLINE = re.compile(r"(?<!`)(?P<mark>`{1,2})(?P<code>[^`\n]+)(?P=mark)(?!`)")
@@ -119,6 +121,9 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
     fenced, outside = split(text)
     if fenced and compiles(text) and (_count_implemented(_Block(text), names) if names else does_something(text)):
         return Code(text, "whole")  # the fences are in docstrings or strings
+    enclosing = _program_with_fences(text, fenced)
+    if enclosing and (_count_implemented(_Block(enclosing), names) if names else does_something(enclosing)):
+        return Code(enclosing, "fence")
     blocks = _without_counterexamples(fenced, names)
     if blocks and (not names or _any_implemented(blocks, names)):
         return _chosen(blocks, names, fenced=True)
@@ -141,7 +146,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
         if completed is not None:
             return Code(completed, "continued")
     inline = _inline_blocks(outside, names)
-    if inline:
+    if inline and (names or not unfenced):
         return replace(_chosen(inline, names, fenced=False), found="inline")
     if blocks or unfenced:
         return _chosen(blocks or unfenced, names, fenced=bool(blocks))
@@ -165,6 +170,21 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
         if block.text.strip() and not shows and (marked or looks):
             found.append(block)
     return found
+
+
+def _program_with_fences(text: str, fenced: Sequence[Fence]) -> str:
+    """Return the program in the first block of Python if fences in its strings seem to end it; "" for other texts."""
+    first = next((fence for fence in fenced if fence.language in _PYTHON), None)
+    if first is None or not re.search(r"\"\"\"|'''", first.text) or compiles(repair_source(first.text)):
+        return ""
+    lines = split_lines(text)
+    marks = [i for i, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
+    start = next((i for i in marks if language(lines[i].strip().lstrip("`~")) in _PYTHON), len(lines))
+    for end in [i for i in reversed(marks) if i > start][:_MAX_ENDS]:
+        program = repair_source("\n".join(lines[start + 1 : end]) + "\n")
+        if compiles(program):
+            return program
+    return ""
 
 
 def _without_counterexamples(fenced: Sequence[Fence], names: Collection[str]) -> list[_Block]:
@@ -199,9 +219,17 @@ def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
 
 
 def _inline_blocks(outside: str, names: Collection[str]) -> list[_Block]:
-    """Return the code within sentences that implements any of *names*: "Use `add = lambda a, b: a + b`."."""
+    """Return the code within sentences that implements any of *names*: "Use `add = lambda a, b: a + b`.".
+
+    Without *names*, it is a program that reads input and prints.
+    """
     found = [_Block(match["code"].strip()) for match in _INLINE.finditer(outside)]
-    return [block for block in found if compiles(block.text) and _count_implemented(block, names)]
+    return [
+        block
+        for block in found
+        if compiles(block.text)
+        and (_count_implemented(block, names) if names else _count_streams(block.text) == _STREAMS)
+    ]
 
 
 # ---- names that a block defines --------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ _CODE_KEYS = (
 _TRIPLE_QUOTED = re.compile(
     rf"""\{{\s*["'](?:{"|".join(_CODE_KEYS)})["']\s*:\s*(?P<mark>\"\"\"|''')\n?""", re.IGNORECASE
 )
+_NUMBERED_LINE = re.compile(r"[ \t]*(?P<number>\d{1,5})(?:[ \t]*[|│:.)]|(?=\s|$))(?P<code>.*)")
 _MAX_UNESCAPED = 100_000  # characters of one line that may be a program with `\n` escapes for its line ends
 
 
@@ -94,7 +95,7 @@ def code_strings(text: str) -> Iterator[str]:
     """Yield the strings of JSON in *text* that are code: `{"code": "def f(): ..."}`, or a single string."""
     if "{" not in text and not text.strip().startswith('"'):
         return
-    for value in [*json_values(text), *_literal_values(text)]:
+    for value in [*json_values(text, strict=False), *_literal_values(text)]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
@@ -130,7 +131,7 @@ def _literal_values(text: str) -> Iterator[object]:
 
 
 def repair_source(source: str) -> str:
-    """Return *source* without prompts, a language's name, tags, entities and indentation around the code."""
+    """Return *source* without prompts, a language's name, tags, entities, line numbers and indentation of the code."""
     source = _without_stray_lines(without_prompts(source))
     if compiles(source):
         return _unescaped(source) if _reads_entities(source) else source
@@ -139,6 +140,7 @@ def repair_source(source: str) -> str:
         _unescaped(source),
         textwrap.dedent(_unescaped(source)),
         _with_line_ends(source),
+        *_without_line_numbers(source),
     ):
         if form != source and compiles(form):
             return form
@@ -191,6 +193,21 @@ def _reads_entities(source: str) -> bool:
 
 def _unescaped(source: str) -> str:
     return html.unescape(source).replace("\u00a0", " ") if _ENTITY.search(source) else source
+
+
+def _without_line_numbers(source: str) -> list[str]:
+    """Return what *source* may be without line numbers: `1  def f():`, ` 2 |     x = 1`, `3: return x`.
+
+    The numbers are those of successive lines. If they are not aligned to the right, shorter ones may be padded.
+    """
+    lines = [line for line in split_lines(source) if line.strip()]
+    numbered = [match for line in lines if (match := _NUMBERED_LINE.fullmatch(line))]
+    numbers = [int(match["number"]) for match in numbered]
+    if len(lines) != len(numbers) or len(numbers) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return []
+    width = max(match.start("code") for match in numbered)
+    forms = ([match["code"] for match in numbered], [match[0][width:] for match in numbered])
+    return [textwrap.dedent("\n".join(form)) + "\n" for form in forms]
 
 
 def _with_line_ends(source: str) -> str:

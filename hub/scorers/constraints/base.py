@@ -60,7 +60,7 @@ def words(text: str) -> list[str]:
 # These never end a sentence. The numbers and letters of a list do not end one either.
 _TITLE = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|Mt|Ft|vs|e\.g|i\.e|cf|Fig"
-    r"|approx)|^\W*(?:\d{1,3}|[A-Z]))\.$",
+    r"|approx|[Bb]zw|[Vv]gl|[Zz]\.\s?B|[Dd]\.\s?h)|^\W*(?:\d{1,3}|[A-Z]))\.$",
     re.MULTILINE,
 )
 # After these, a sentence goes on if the next word has a small letter: "Stop!" he said. Well... maybe.
@@ -75,13 +75,15 @@ _BEGINNING = re.compile(
 )
 _MONTH = r"Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
 # These end a sentence if the next word begins with a capital. Of other languages, those that consist of single letters
-# and short syllables are recognised: d.h., z.B., p.ej.
+# and short syllables are recognised: d.h., z. B., p.ej.
 _ABBREVIATION = re.compile(
     rf"\b(?:etc|Inc|Ltd|Co|Corp|Dept|Jr|Sr|Ave|Blvd|Rd|approx|ca|est|eds?|lbs?|ft|et\sal|{_MONTH})\.$"
-    r"|(?<![^\W_])[^\W\d_]{1,2}\.[^\W\d_]{1,2}\.$"
+    r"|(?<![^\W_])[^\W\d_]{1,2}\.[^\W\d_]{1,2}\.$|(?<![^\W_])[^\W\d_]\.\s[^\W\d_]\.$"
 )
 # These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
 _BEFORE_NUMBER = re.compile(rf"\b(?:Nos?|Nr|Mar|{_MONTH}|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|ca|est|max|min|et\sal)\.$")
+_LETTER = re.compile(r"(?<![^\W_])[^\W\d_]\.$")
+_NEXT_LETTER = re.compile(r"\s[^\W\d_]\.(?!\w)")  # of an abbreviation with spaces: z. B.
 _SOURCE = r"(?:[ \t]*\[\^?\d{1,3}\]|[¹²³⁰⁴-⁹])"  # of the sentence before it: "It grew.[1] Then", "It grew. [1]"
 _END = re.compile(
     rf"(?<![.!?…])(?P<mark>[.!?…]++)(?P<closing>[\"'”’)\]*_]*+){_SOURCE}*(?=\s|$)|[。！？।॥؟۔]+[”’」』）]*{_SOURCE}*"
@@ -122,5 +124,7 @@ def _sentence_continues(before: str, after: str) -> bool:
     if _TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)):
         return True
     if (following.isdigit() or re.match(r"\s+[(\[]\d", after)) and _BEFORE_NUMBER.search(before):
+        return True
+    if before[-2:-1].islower() and _LETTER.search(before) and _NEXT_LETTER.match(after):
         return True
     return bool(_INITIAL.search(before)) and not _BEGINNING.match(after)

@@ -11,21 +11,26 @@ from hub.extraction.fences import split
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
 from hub.scorers.constraints.keywords import compared
 
+_QUOTE = re.compile(r"\A[ \t]*(?:>[ \t]?)+")  # the marks of a line in a block quote
 _BULLET = re.compile(r"\s*[*-]\s+\S")
 _HIGHLIGHT = re.compile(r"\*{1,3}+[^\s*](?:[^\n*]*[^\s*])?\*{1,3}")
 _NUMBERED = re.compile(r"\s*(?:\*\*|__)?\d{1,4}[.)](?:\*\*|__)?\s")
+_NUMBERED_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?:\*\*|__)?\d{1,4}[.)](?:\*\*|__)?\s")
 _NESTED = 3  # columns by which a list within a numbered item is indented
 _RULE = re.compile(r"\s*(?:(?:\*\s*){3,}|(?:-\s*){3,})$")  # a horizontal line
 
 
 def prose_lines(text: str) -> list[str]:
-    """Return the lines outside of code blocks; all lines if the entire text is in one. Markdown is no code."""
+    """Return the lines outside of code blocks; all lines if the entire text is in one. Markdown is no code.
+
+    Lines in block quotes are without their marks.
+    """
     _, prose = split(text)
-    lines = prose.splitlines()
+    lines = [_QUOTE.sub("", line, count=1) for line in prose.split("\n")]
     for block in extraction.fences(text, unwrap=False):
         if block.language.lower() in ("markdown", "md"):
             lines += prose_lines(block.text)
-    return lines if any(map(str.strip, lines)) else text.splitlines()
+    return lines if any(map(str.strip, lines)) else text.split("\n")
 
 
 class Bullets(Constraint):
@@ -141,7 +146,10 @@ class NumberedList(Constraint):
     relation: Relation = "exactly"
 
     def problem(self, text: str) -> str:
-        items = [line.expandtabs(4) for line in prose_lines(text) if _NUMBERED.match(line)]
+        lines = prose_lines(text)
+        items = [line.expandtabs(4) for line in lines if _NUMBERED.match(line)]
+        # With lists below them, numbered headings are those of sections.
+        items = items or [line.lstrip() for line in lines if _NUMBERED_HEADING.match(line)]
         indents = [len(line) - len(line.lstrip()) for line in items]
         count = sum(indent < min(indents) + _NESTED for indent in indents)
         return counted("numbered lines", count, self.relation, self.num_items)

@@ -161,6 +161,10 @@ class IFEvalEndChecker(wording.EndChecker):
         return "" if said.endswith(self.end_phrase.strip().lower()) else f"it does not end with {self.end_phrase!r}"
 
 
+class IFEvalPostscript(keywords.Postscript):
+    ps = r"p\.\s?s\."
+
+
 class IFEvalRepeatPrompt(wording.RepeatPrompt):
     def problem(self, text: str) -> str:
         repeated = text.strip().lower().startswith(self.prompt_to_repeat.strip().lower())
@@ -183,7 +187,7 @@ class IFEvalForbiddenWords(keywords.ForbiddenWords):
 
 class IFEvalBullets(formats.Bullets):
     def problem(self, text: str) -> str:
-        bullets = [line for line in text.splitlines() if re.match(r"\s*(?:\*[^*]|-)", line)]
+        bullets = [line for line in text.split("\n") if re.match(r"\s*(?:\*[^*]|-)", line)]
         return counted("bullets", len(bullets), "exactly", self.num_bullets)
 
 
@@ -232,6 +236,7 @@ AS_IN_IFEVAL: dict[str, type[Constraint]] = {
         IFEvalExistence,
         IFEvalFrequency,
         IFEvalEndChecker,
+        IFEvalPostscript,
         IFEvalRepeatPrompt,
         IFEvalJsonFormat,
         IFEvalForbiddenWords,

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import regex
 from pydantic import Field, field_validator
@@ -125,10 +125,11 @@ class Placeholders(Constraint):
 class Postscript(Constraint):
     id = "detectable_content:postscript"
     summary = "The text has a postscript that begins with the marker, such as P.S. or P.P.S."
+    ps: ClassVar[str] = r"(?<!\w)(?<!p\.)(?<!p\.\s)p\.\s?s\."  # P.S., not that of P.P.S.
     postscript_marker: Text = "P.S."
 
     def problem(self, text: str) -> str:
         marker = self.postscript_marker.strip().lower()
-        patterns = {"p.p.s": r"p\.\s?p\.\s?s", "p.p.s.": r"p\.\s?p\.\s?s", "p.s.": r"p\.\s?s\."}
+        patterns = {"p.p.s": r"p\.\s?p\.\s?s", "p.p.s.": r"p\.\s?p\.\s?s", "p.s.": self.ps}
         pattern = patterns.get(marker, re.escape(marker))
         return "" if re.search(pattern, text.lower()) else f"it has no postscript marked {self.postscript_marker}"

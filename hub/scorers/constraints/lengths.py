@@ -104,7 +104,7 @@ class Lines(Constraint):
     relation: Relation = "exactly"
 
     def problem(self, text: str) -> str:
-        return counted("lines", sum(1 for line in text.splitlines() if line.strip()), self.relation, self.num_lines)
+        return counted("lines", sum(1 for line in text.split("\n") if line.strip()), self.relation, self.num_lines)
 
 
 # Sentences do not go on after a blank line, or from one item of a list or heading to the next.

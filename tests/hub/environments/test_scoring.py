@@ -37,6 +37,12 @@ def test_verdict_out_of_range_is_an_error_of_the_scorer(value: float) -> None:
         Verdict(value=value, reason="")
 
 
+def test_weight_of_a_rule_is_no_truth_value() -> None:
+    with pytest.raises(ValueError, match="must be a number, not a boolean"):
+        Scoring.model_validate({"rules": [{"type": "regex", "weight": True}]})
+    assert Scoring.model_validate({"rules": [{"type": "regex", "when": False, "sure": True}]}).rules[0].when is False
+
+
 def test_sum_of_the_weights_must_be_finite() -> None:
     with pytest.raises(ValueError, match="sum of the weights"):
         Scoring.model_validate({"rules": [{"type": "regex", "name": name, "weight": 1e308} for name in "ab"]})

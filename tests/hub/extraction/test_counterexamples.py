@@ -41,6 +41,11 @@ def fenced(source: str, language: str = "python") -> str:
         "This does not work:",
         "### ❌ Don't",
         "Not this:",
+        "Pseudo code:",
+        "Pseudocode",
+        "### The pseudocode for this function",
+        "Here is the pseudo-code:",
+        "The same in pseudocode:",
     ],
 )
 def test_code_that_is_shown_as_wrong_is_used_only_without_another(introduction: str) -> None:
@@ -72,6 +77,7 @@ def test_comment_in_the_first_line_may_call_code_wrong() -> None:
         "This will not fail:",
         "Not an invalid result:",
         "Don't forget the import:",
+        "The pseudocode above, in Python:",
     ],
 )
 def test_code_that_replaces_wrong_code_is_used(introduction: str) -> None:

@@ -68,6 +68,39 @@ def test_structured_reply_is_found_in_surrounding_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "introduction",
+    [
+        "For comparison, a poor answer would get",
+        "For comparison:",
+        "By contrast, a wrong answer might be marked\n```json\n",
+        "An answer without the unit would have got",
+        "If the cause had been missing, the marks would be:",
+        "Wrong:\n```json\n",
+    ],
+)
+def test_marks_of_another_answer_are_used_only_if_there_are_no_others(introduction: str) -> None:
+    marks, others = '{"reason": "fine", "score": 3}', '{"reason": "bad", "score": 0}'
+    fence = "\n```" if "```" in introduction else ""
+    assert parse_reply(f"{marks}\n\n{introduction} {others}{fence}", Marked)[0] == Marked(reason="fine", score=3)
+    assert parse_reply(f"{introduction} {marks}{fence}", Marked)[0] == Marked(reason="fine", score=3)
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "For comparison, I read the reference again. My marks:",
+        "By comparison with the reference, I give",
+        "The answer would pass, so I give",
+        "A draft was wrong. The marks would be",
+        "If the marks are to be fair, I have to give",
+    ],
+)
+def test_last_marks_of_a_structured_reply_count(introduction: str) -> None:
+    text = f'{{"reason": "draft", "score": 0}}\n\n{introduction} {{"reason": "fine", "score": 3}}'
+    assert parse_reply(text, Marked)[0] == Marked(reason="fine", score=3)
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "the answer is empty"),
@@ -86,6 +119,19 @@ def test_invalid_structured_reply_is_reported_with_its_mistake(text: str, proble
     answer, found = parse_reply(text, Marked)
     assert answer is None
     assert problem in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"reason": "first line\nsecond\tline", "score": 3}',
+        'My marks:\n```json\n{"reason": "first line\nsecond\tline", "score": 3}\n```\n',
+        'As {"a": said,\n```json\n{"reason": "first line\nsecond\tline", "score": 3}\n```',
+        '{"reason": "first line\nsecond\tline", "score": 3, "note": "and then it was\ncut in the mid',
+    ],
+)
+def test_line_breaks_and_tabs_within_a_text_of_a_structured_reply_are_read(text: str) -> None:
+    assert parse_reply(text, Marked) == (Marked(reason="first line\nsecond\tline", score=3), "")
 
 
 def test_truncated_number_is_not_used_as_a_mark() -> None:

@@ -127,6 +127,7 @@ def test_disagreeing_orders_create_order_sensitive_tie(folder: Path) -> None:
         '{"critique": "cut of',
         judged(winner="C"),
         judged(confidence="very"),
+        judged(confidence=True),
         "[1, 2]",
         judged(issues=3),
     ],
