@@ -252,9 +252,9 @@ def test_run_whose_process_was_killed_is_shown_as_interrupted_and_next_eval_name
         Run.objects.update(**alive | lease)
         assert "  interrupted  " in run_command("runs", "list")
         assert json.loads(run_command("runs", "list", "--json"))[0]["status"] == "running"  # workers continue it
-        assert f"{advice}" in run_command("runs", "show", run.pk)
-        said = run_command(*words, "--dry-run")
-        assert advice in said and f"eval --resume {run.pk} Without --resume, a new run starts." in " ".join(said.split())
+        assert advice in run_command("runs", "show", run.pk)
+        said = " ".join(run_command(*words, "--dry-run").split())
+        assert advice in said and f"eval --resume {run.pk} Without --resume, a new run starts." in said
     assert "was interrupted" not in run_command(*words, "--dry-run", "--set", "seed=1")
     run_command("eval", "--resume", run.pk)
     assert "  completed  " in run_command("runs", "list") and "was interrupted" not in run_command(*words, "--dry-run")
