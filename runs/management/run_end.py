@@ -7,6 +7,7 @@ from hub.common.wording import counted
 from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
+from runs.leases import left_behind
 from runs.missing import count_too_long, is_run_complete
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
@@ -27,6 +28,19 @@ class ScoredRow(TypedDict):
 def resume_command(run: Run) -> str:
     """Return the command that continues *run*."""
     return command("eval", "--resume", run.pk)
+
+
+def describe_unfinished(run: Run) -> str:
+    """Return that *run* was interrupted, and the command that continues it."""
+    return f"Run {run.pk} was interrupted; its stored responses are kept. Continue it with: {resume_command(run)}"
+
+
+def find_unfinished(config_hash: str) -> Run | None:
+    """Return the latest run with this config and these cases if it was interrupted, or its process was killed."""
+    run = Run.objects.filter(config_hash=config_hash, deleted_at=None, rescored_from=None).first()
+    if run is not None and (run.status == Run.Status.INTERRUPTED or left_behind([run])):
+        return run
+    return None
 
 
 def check_completed(run: Run, caller: base.Command) -> None:

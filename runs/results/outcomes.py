@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from runs.leases import left_behind
 from runs.models import Response, Run, RunModel
 from runs.results.stored import count_responses
 
@@ -16,7 +17,11 @@ class Outcome:
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
-    """Return the outcome of each run, by run id. A run that completed with errors can be resumed."""
+    """Return the outcome of each run, by run id. A run that completed with errors can be resumed.
+
+    A run whose process was killed is shown as interrupted until it is continued. Its status stays running, because a
+    worker that is free continues it by itself.
+    """
     runs = list(runs)
     completed = [run for run in runs if run.status == Run.Status.COMPLETED]
     counts = {
@@ -24,7 +29,13 @@ def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
         for pk, by_status in count_responses(completed).items()
     }
     stopped = set(RunModel.objects.filter(run__in=completed).exclude(stopped="").values_list("run_id", flat=True))
-    return {run.pk: _outcome(run, *counts.get(run.pk, (0, 0)), run.pk in stopped) for run in runs}
+    dead = left_behind(runs)
+    return {
+        run.pk: Outcome(Run.Status.INTERRUPTED, Run.Status.INTERRUPTED.label)
+        if run.pk in dead
+        else _outcome(run, *counts.get(run.pk, (0, 0)), run.pk in stopped)
+        for run in runs
+    }
 
 
 def outcome_of(run: Run) -> Outcome:

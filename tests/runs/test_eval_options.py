@@ -3,13 +3,16 @@
 import json
 import os
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.utils import timezone
 
+from hub.common.leases import new_owner
 from hub.services import import_bundle
 from runs.management.commands import eval as eval_command
 from runs.models import ModelEndpoint, Run
@@ -232,3 +235,26 @@ def test_cores_are_counted_on_systems_without_affinity(monkeypatch: pytest.Monke
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert eval_command._count_cores() == 3
+
+
+def test_run_whose_process_was_killed_is_shown_as_interrupted_and_next_eval_names_how_to_continue_it() -> None:
+    words = ("eval", "--env", "changing-plans", "--model", "demo", "--limit", "2")
+    assert "was interrupted" not in run_command(*words) + run_command(*words, "--dry-run")
+    run = Run.objects.get()
+    owner = new_owner()
+    until = timezone.now() + timedelta(minutes=1)
+    alive = {"status": "running", "evaluated_at": None, "lease_owner": owner, "lease_until": until}
+    Run.objects.update(**alive)
+    assert "  running  " in run_command("runs", "list") and "was interrupted" not in run_command(*words, "--dry-run")
+    (settings.VAR_DIR / "leases" / "killed").touch()  # the system unlocks the file when the process ends
+    advice = f"Run {run.pk} was interrupted; its stored responses are kept. Continue it with: "
+    for lease in [{"lease_owner": "here:1:killed"}, {"lease_until": timezone.now() - timedelta(seconds=1)}]:
+        Run.objects.update(**alive | lease)
+        assert "  interrupted  " in run_command("runs", "list")
+        assert json.loads(run_command("runs", "list", "--json"))[0]["status"] == "running"  # workers continue it
+        assert advice in run_command("runs", "show", run.pk)
+        said = " ".join(run_command(*words, "--dry-run").split())
+        assert advice in said and f"eval --resume {run.pk} Without --resume, a new run starts." in said
+    assert "was interrupted" not in run_command(*words, "--dry-run", "--set", "seed=1")
+    run_command("eval", "--resume", run.pk)
+    assert "  completed  " in run_command("runs", "list") and "was interrupted" not in run_command(*words, "--dry-run")

@@ -12,6 +12,7 @@ from llmeval_client import state
 from llmeval_client.requests import (
     Request,
     Unreachable,
+    api_url,
     check,
     get,
     missing_ignored,
@@ -35,7 +36,7 @@ class AsyncClient:
     def __init__(self, url: str, token: str, *, timeout: float = 600.0, retries: int = 8) -> None:
         self._retries = retries
         self._http = httpx2.AsyncClient(
-            base_url=f"{url.rstrip('/')}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=timeout
+            base_url=api_url(url), headers={"Authorization": f"Token {token}"}, timeout=timeout
         )
 
     async def start(self, environment: str, **which: object) -> "AsyncEpisode":

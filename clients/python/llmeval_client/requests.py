@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -29,7 +30,7 @@ class ServerError(LLMEvalError):
     """Answer with a status of 400 or above. `code` is a word for programs, such as `wrong_turn`."""
 
     def __init__(self, status: int, code: str, message: str, body: JSONObject) -> None:
-        super().__init__(f"{status} {code}: {message}")
+        super().__init__(f"{status} {code}: {message}" if code else f"{status}: {message}")
         self.status = status
         self.code = code
         self.body = body
@@ -61,6 +62,17 @@ class Request:
                 ) from None
             options["headers"]["Content-Type"] = "application/json"
         return options
+
+
+def api_url(url: str) -> str:
+    """Return the address of the REST API of the server at *url*. Raises ValueError."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError(f"url: must be the address of the server, such as http://127.0.0.1:8000, not {url!r}.")
+    return f"{url.rstrip('/')}/api/v1/"
 
 
 def get(path: str, **params: object) -> Request:
@@ -126,7 +138,7 @@ def check(response: httpx2.Response) -> None:
     """Raise ServerError if the status of *response* is 400 or above."""
     if response.status_code >= 400:
         body = error_body(response)
-        message = str(body.get("message") or response.text[:200])
+        message = str(body.get("message") or _unknown_answer(response))
         errors = cast("list[dict[str, str]]", body.get("errors", []))
         others = [item for item in errors if item["message"] != message]
         details = [f"{item['path']}: {item['message']}" if item["path"] else item["message"] for item in others]
@@ -164,6 +176,13 @@ def error_body(response: httpx2.Response) -> JSONObject:
     except ValueError:
         return {}
     return cast(JSONObject, body) if isinstance(body, dict) else {}
+
+
+def _unknown_answer(response: httpx2.Response) -> str:
+    """Return the beginning of an error that is not the server's, such as that of a proxy."""
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        return f"{response.url} is a web page, not the REST API; check the URL."
+    return response.text[:200]
 
 
 def _given(body: Mapping[str, object]) -> JSONObject:

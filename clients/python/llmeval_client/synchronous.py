@@ -14,6 +14,7 @@ from llmeval_client import state
 from llmeval_client.requests import (
     Request,
     Unreachable,
+    api_url,
     check,
     get,
     missing_ignored,
@@ -38,7 +39,7 @@ class Client:
         self._retries = retries
         self._connect: Callable[[], httpx2.Client] = partial(
             httpx2.Client,
-            base_url=f"{url.rstrip('/')}/api/v1/",
+            base_url=api_url(url),
             headers={"Authorization": f"Token {token}"},
             timeout=timeout,
         )

@@ -18,7 +18,7 @@ from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
 from hub.management.invocation import command
-from runs.config.resolve import describe_unused_recordings
+from runs.config.resolve import config_hash, describe_unused_recordings
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -35,7 +35,7 @@ from runs.management.report_files import (
     check_report_files,
     write_report_files,
 )
-from runs.management.run_end import check_scored, resume_command
+from runs.management.run_end import check_scored, describe_unfinished, find_unfinished, resume_command
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
 from runs.queue import count_workers
@@ -165,6 +165,9 @@ class Command(base.Command):
             resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
         for sentence in describe_unused_recordings(resolved):
             self.stderr.write(f"Warning: {sentence}")
+        unfinished = find_unfinished(config_hash(resolved.config, resolved.environments))
+        if unfinished is not None:
+            self.stderr.write(f"{describe_unfinished(unfinished)} Without --resume, a new run starts.")
         if options["dry_run"]:
             self._print_dry_run(console, DryRun(resolved), as_json=options["json"])
         run = create_run(config=resolved.config, environments=resolved.environments, team=resolved.team, owner=owner)

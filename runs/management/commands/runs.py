@@ -11,7 +11,10 @@ from hub.common import wording
 from hub.common.errors import UserError
 from hub.management import base
 from runs.description import add_tags, check_tags, describe_run, tags_of
+from runs.leases import left_behind
+from runs.management.run_end import describe_unfinished
 from runs.models import Run
+from runs.results.outcomes import Outcome, outcome_of, outcomes_of
 from runs.results.stored import count_responses
 from runs.selectors import get_run
 from runs.services import cancel_run, delete_run, restore_run
@@ -89,8 +92,9 @@ class Command(base.Command):
         counts = count_responses([run])[run.pk]
         self.print_json(_row(run, counts))
         if not options["json"]:
-            self.stdout.write(_line(run, counts))
-            for text in (run.message, run.note) if action in ("show", "note") else ():
+            self.stdout.write(_line(run, counts, outcome_of(run)))
+            advice = describe_unfinished(run) if left_behind([run]) else ""
+            for text in (run.message, advice, run.note) if action in ("show", "note") else ():
                 if text:
                     self.stdout.write(text)
 
@@ -116,11 +120,11 @@ class Command(base.Command):
         if options["tag"] is not None:
             found = found.filter(tags__name=options["tag"].lower())
         runs = list(found[: min(options["limit"], sys.maxsize)])
-        counts = count_responses(runs)
+        counts, outcomes = count_responses(runs), outcomes_of(runs)
         self.print_json([_row(run, counts[run.pk]) for run in runs])
         if not options["json"]:
             for run in runs:
-                self.stdout.write(_line(run, counts[run.pk]))
+                self.stdout.write(_line(run, counts[run.pk], outcomes[run.pk]))
             if not runs:
                 self.stdout.write(_nothing(options))
 
@@ -152,10 +156,10 @@ def _row(run: Run, counts: Counter[str]) -> dict[str, object]:
     }
 
 
-def _line(run: Run, counts: Counter[str]) -> str:
+def _line(run: Run, counts: Counter[str], outcome: Outcome) -> str:
     responses = ", ".join(f"{status} {count:,}" for status, count in sorted((+counts).items()))
     created = timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M")
-    state = f"{run.get_status_display()}, deleted" if run.deleted_at else run.get_status_display()
+    state = f"{outcome.label}, deleted" if run.deleted_at else outcome.label
     ending = "; cancelling" if run.cancel_requested and run.finished_at is None else ""
     tags = "".join(f" [{tag}]" for tag in tags_of(run))
     return f"{run.pk:>6}  {created}  {state}{ending}  {run.name}{tags}  ({responses or wording.counted(0, 'response')})"

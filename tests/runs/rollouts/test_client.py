@@ -192,6 +192,22 @@ def test_errors_have_status_and_code(client: Client) -> None:
         nowhere.list_episodes()
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost:8000", "ftp://127.0.0.1", "http://", "", "http://[x"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_url_that_is_no_address_of_a_server_is_reported_at_once(kind: type[Client | AsyncClient], url: str) -> None:
+    with pytest.raises(ValueError, match=r"url: must be the address of the server, such as http://127.0.0.1:8000, not"):
+        kind(url, "lle_none")
+
+
+def test_page_in_place_of_an_answer_is_not_quoted(live_server: Any) -> None:
+    with pytest.raises(ServerError) as error, Client(f"{live_server.url}/wrong/", "lle_none") as client:
+        client.start("capitals")
+    assert (
+        str(error.value)
+        == f"404: {live_server.url}/wrong/api/v1/episodes/ is a web page, not the REST API; check the URL."
+    )
+
+
 def test_errors_of_no_key_are_written_without_a_path() -> None:
     errors = [{"path": "", "message": "There is no reply."}, {"path": "case", "message": "It is missing."}]
     body = {"message": "The request is invalid.", "code": "invalid", "errors": errors}
