@@ -70,7 +70,7 @@ def _run(cluster: Cluster, size: Size, chooser: random.Random, faults: int, full
     from runs.services import create_run
     from tests.chaos.checks import check_all
     from tests.runs.capitals import load
-    from tests.runs.resolution import find_environments
+    from tests.runs.config.resolution import find_environments
 
     script = CountingScript(size.latency_s)
     chaos = Chaos(cluster, script, chooser, full, lambda: retry_if_disconnected(_holders))

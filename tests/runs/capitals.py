@@ -13,7 +13,7 @@ from runs.models import Response, Run
 from runs.services import config_of, create_run, resume_run
 from tests.endpoint import Answer, completion
 from tests.listeners import SilentListener
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 MANIFEST = """\
 spec: 1

@@ -27,7 +27,7 @@ from tests.endpoint import Answer, endpoint
 from tests.factories import stored_run, stored_version
 from tests.processes import send_task, wait_until, worker
 from tests.runs.capitals import CAPITALS, ONE, answer_capital, config_text, load
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.services import empty_redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -40,8 +40,8 @@ from tests.factories import stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 from tests.members import member
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, execute, load
+from tests.runs.config.resolution import find_environments
 from tests.runs.execution.test_shards import create_numbers_run, numbers, repeat_number
-from tests.runs.resolution import find_environments
 
 __all__ = ["numbers"]
 pytestmark = pytest.mark.django_db(transaction=True)

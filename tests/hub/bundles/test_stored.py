@@ -46,7 +46,7 @@ from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.runs.capitals import all_passed, answer_capital, config_text, execute, load, resume, statuses
 from tests.runs.capitals import write_bundle as write_capitals
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,7 +22,7 @@ from runs.transitions import change_status
 from tests.factories import stored_run, stored_version
 from tests.review.pages import reviewer, waiting_pairs
 from tests.runs.capitals import config_text, load, write_bundle
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db
 

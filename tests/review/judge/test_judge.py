@@ -19,7 +19,7 @@ from runs.spending import BudgetError
 from runs.web.progress import get_progress
 from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

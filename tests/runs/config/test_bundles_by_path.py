@@ -13,7 +13,7 @@ from hub.models import Case, Environment
 from runs.config.resolve import SelectedEnvironment
 from runs.services import create_run
 from tests.runs.capitals import CAPITALS, config_text, load, write_bundle
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db
 

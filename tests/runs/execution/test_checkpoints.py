@@ -18,7 +18,7 @@ from sandbox.workspaces.shared import get_workspaces
 from tests.endpoint import Answer, completion, endpoint
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import config_text, execute, load, resume
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.runs.workspaces import bash, import_journal, remove_box, snapshot_folders
 from tests.sandbox.workspaces.engines import make_engine
 

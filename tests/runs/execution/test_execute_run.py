@@ -52,7 +52,7 @@ from tests.runs.capitals import (
     start,
     statuses,
 )
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

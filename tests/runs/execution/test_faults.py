@@ -31,8 +31,8 @@ from tests.factories import stored_run, stored_version
 from tests.members import member
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, MANIFEST, answer_capital, config_text, load, statuses
+from tests.runs.config.resolution import find_environments
 from tests.runs.execution.test_worker import create_queued_run
-from tests.runs.resolution import find_environments
 from tests.services import database_server
 
 pytestmark = pytest.mark.django_db(transaction=True)

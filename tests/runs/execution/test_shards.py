@@ -27,7 +27,7 @@ from tests.endpoint import Answer, completion, endpoint
 from tests.listeners import SilentListener
 from tests.processes import send_task, start_eval, wait_until, worker
 from tests.runs.capitals import MANIFEST, config_text, load
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.services import empty_redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

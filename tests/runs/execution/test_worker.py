@@ -25,7 +25,7 @@ from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
 from tests.processes import WORKER_ENDS_WITHIN_S, descendants, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.services import empty_redis_url, redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -29,7 +29,7 @@ from tests.endpoint import Answer, endpoint
 from tests.listeners import SilentListener
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load, start
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.services import empty_redis_url
 
 LIMIT = 5

@@ -36,7 +36,7 @@ from runs.web.progress import get_missing, get_progress
 from runs.web.queries import list_environments, list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -35,7 +35,7 @@ from tests.hub.bundle_files import lines
 from tests.hub.bundle_files import write_bundle as write_environment
 from tests.processes import send_task, start_command, wait_until, worker
 from tests.runs.capitals import config_text, load, start
-from tests.runs.resolution import find_environments
+from tests.runs.config.resolution import find_environments
 from tests.runs.workspaces import import_workspace
 from tests.sandbox import containers
 from tests.services import empty_redis_url
