@@ -62,7 +62,8 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
     label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
     return (
         rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{VERDICT}\b",
-        rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}[:?]?\s{{1,3}}(?i:yes|correct|true|right)\b{NOT_RESTRICTED}",
+        # "B: correct", but not "yes or no? Yes" if "yes" is a label itself
+        rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}[:?]?\s{{1,3}}(?!(?i:{any_})\b)(?i:yes|correct|true|right)\b{NOT_RESTRICTED}",
         # "B because it is the capital" at the beginning
         rf"\A(?i:{OPTION}\s+)?{label}[)\]*_\"'.:,]{{0,4}}\s+(?i:because|since|due\s+to|as\s+(?:it|this|that|the))\b",
         rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",

@@ -12,6 +12,12 @@ from hub.extraction.corrections import ALTERNATIVELY
 from hub.extraction.markup import strip_markup
 
 _PART_END = re.compile(r"[*_]{0,4}(?:[,;:]|\s[-–—])\s")
+# What explains or qualifies the option before it, and may name others: "True, although many think it is false".
+_EXPLANATION = re.compile(
+    r"(?:although|though|even (?:if|though)|while|whereas|despite|because|since|as (?:it|this|that|there|the|no)"
+    r"|(?:but )?(?:some|many|most|others|several|few|people|critics|experts))\s",
+    re.IGNORECASE,
+)
 
 
 def opening_word(reader: LabelReader, text: str) -> str | None:
@@ -31,8 +37,10 @@ def opening_option(reader: LabelReader, text: str) -> str | None:
         or reader.options.label_of_equal_option(without_article, flatten, 2)
     ):
         return None if ALTERNATIVELY.match(text[len(first) :].lstrip("*_ \n")) else label
-    part = _PART_END.split(first, maxsplit=1)[0]
+    part, *rest = _PART_END.split(first, maxsplit=1)
     label = reader.options.label_of_equal_option(strip_markup(part), flatten, 2)
+    if label and rest and _EXPLANATION.match(rest[0]):
+        return label
     return label if label and reader.options.label_by_words(first) == label else None
 
 

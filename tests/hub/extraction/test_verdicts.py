@@ -431,6 +431,10 @@ def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
         ("No, there is no evidence.", ["Yes", "No"], "B"),
         ("I'm sorry, but I have no way to answer that.", ["Yes", "No"], None),
         ("True\n\nIt would be false to say otherwise.", ["True", "False"], "A"),
+        ("True, although many think it is false.", ["True", "False"], "A"),
+        ("False – many believe it is true.", ["True", "False"], "B"),
+        ("London, while the capital of France is Paris.", CITIES, "B"),
+        ("London, as well as Paris.", CITIES, None),
         ("**London**\n\nParis is the capital of France.", CITIES, "B"),
         ("Paris, London and Rome are capitals.", CITIES, None),
         ("Paris, or possibly Rome.", CITIES, None),
@@ -647,7 +651,12 @@ def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
         ("No, it isn't.", "no"),
         ("No. Yes would be wrong.", "no"),
         ("**Yes** — there is no other way.", "yes"),
+        ("No – although some say yes.", "no"),
+        ("Yes - even if others say no.", "yes"),
+        ("Yes, but no.", None),
+        ("No — yes, actually.", None),
         ("Yes or no", None),
+        ("Yes or no? Yes.", None),
     ],
 )
 def test_label_that_is_a_word_is_read_as_an_option(text: str, label: str | None) -> None:
