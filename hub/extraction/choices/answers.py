@@ -11,7 +11,14 @@ from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
 from hub.extraction.choices.phrases import OPTION
-from hub.extraction.choices.positions import marked_label, opening_option, opening_word, trailing_label, without_listing
+from hub.extraction.choices.positions import (
+    closing_option,
+    marked_label,
+    opening_option,
+    opening_word,
+    trailing_label,
+    without_listing,
+)
 from hub.extraction.choices.several import is_uncertain
 from hub.extraction.choices.stated import stated_label
 from hub.extraction.corrections import reopening_positions, statement_versions
@@ -30,8 +37,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     The first of these that applies decides: a text that consists of a label, or of an option; the text after the last
     correction ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose
     B"; the only option with a tick; comments on the options ("A – wrong", "B – correct"); a marked letter (`**B.**`,
-    `(B)`) at the beginning or the end, outside of a list of the options; the words of an option, in the last sentence
-    or in a short text; the only option that is not ruled out.
+    `(B)`) at the beginning or the end, outside of a list of the options; a last sentence that consists of an option;
+    the words of an option, in the last sentence or in a short text; the only option that is not ruled out.
 
     The initial of a name is no label: "F. Scott Fitzgerald wrote it" does not choose F.
     """
@@ -40,6 +47,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = LabelReader(labels, [initials.join(option) for option in choices])
+    text = reader.without_question(text)
     only = _OPTION.sub("", text.strip(_POINTERS))
     if exact := reader.exact_label(only) or reader.options.label_of_equal_option(text, flatten, 1):
         return exact
@@ -99,6 +107,8 @@ def _unstated_label(reader: LabelReader, text: str) -> str | None:
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
     if label := corrected or marked_label(reader, lines) or trailing_label(reader, last):
+        return label
+    if label := closing_option(reader, last_sentences):
         return label
     if not reader.options.are_comments and (label := concluded_label(reader, reader.options.with_labels(text))):
         return label

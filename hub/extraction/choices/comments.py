@@ -1,5 +1,6 @@
 """Labels that ticks and comments on the options choose: "A ❌, B ✅", "A – wrong"."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -46,8 +47,9 @@ def commented_label(reader: LabelReader, text: str) -> tuple[str | None, set[str
     if reader.options.are_comments:
         return None, wrong
     lines = _with_verdicts(text.split("\n"))
-    for line in lines:
-        comment = _COMMENTED.match(line.strip(" \t>|•-*_"))
+    next_option = re.compile(rf"[,;]\s+(?=[(\[]?(?:{reader.any})[)\].]?\s*[-–—:=]\s)")
+    for part in itertools.chain.from_iterable(map(next_option.split, lines)):
+        comment = _COMMENTED.match(part.strip(" \t>|•-*_"))
         if comment and (label := _label_of_commented(reader, comment["option"])):
             (right if comment["right"] else wrong).add(label)
     if len(right) == 1 and not wrong and not without_listing(reader, [line for line in lines if line.strip()]):

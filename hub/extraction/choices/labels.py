@@ -34,6 +34,11 @@ class LabelReader:
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
+    def without_question(self, text: str) -> str:
+        """Return *text* without a question at its beginning that consists of labels: "True or false? False."."""
+        question = rf"\W{{0,4}}(?:{self.any})(?:\s*(?:,|/|\bor\b)\s*(?:{self.any}))+\s*\?[\s*_]*(?=\S)"
+        return re.sub(rf"\A{question}", "", text, flags=re.IGNORECASE)
+
     def all_labels(self, text: str) -> set[str]:
         """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
         if not any(label.isdigit() for label in self.labels):

@@ -31,10 +31,16 @@ _GIVES = (
     r"(?:(?<!\w)(?:is|are|was|were|must be|equals?|gives?|makes?|by|ist|sind|war|est|es|è|é)\s+"
     r"(?:(?:the|an?|called|named)\s+)?|=\s*)[\"'“(]{0,2}"
 )
-_GIVEN_END = r"(?=[\"'”)]{0,2}\s*(?:$|[,;.!(–—]|(?:which|who|because|since|as|although|though|while|whereas)\b))"
+_GIVEN_END = r"(?=[\"'”)]{0,2}\s*(?:$|[,;.!(–—]|-\s|(?:which|who|because|since|as|although|though|while|whereas)\b))"
 # After that, words that may give another value: "It is Paris, but …".
 _CONTRAST = re.compile(r"\b(?:but|however|actually|really|or|no|and (?:the|it|that))\b|\?")
 _CONCLUDES = re.compile(rf"\W*{LEADS_TO}(?!\w)", re.IGNORECASE)
+# What a sentence only concedes: "It is bad, although the end is good", "While there are flaws, it is good".
+_CONCESSION = re.compile(
+    r"(?<=\w)[,;]?\s(?:although|even\sthough|though|despite|in\sspite\sof)\b.*"
+    r"|^\W*(?:although|even\sthough|though|while|despite|in\sspite\sof)\b[^,]*,",
+    re.IGNORECASE | re.DOTALL,
+)
 _SHORTEST_OPTION = 2  # minimal length of an option that is searched for in text: "a" occurs everywhere
 
 
@@ -168,6 +174,7 @@ class OptionReader:
 
         Unless the sentences are *all_of_them*, an option that is only mentioned counts in the last one alone.
         """
+        sentences = [self._without_concession(sentence) for sentence in sentences]
         given = [label for label in map(self._given_label, sentences) if label]
         denied: set[str] = set().union(*map(self._denied_labels, sentences))
         mentioned = [self._labels_by_words(sentence) - denied for sentence in sentences]
@@ -197,6 +204,11 @@ class OptionReader:
             if not _CONTRAST.search(flat, match.end())
         }
         return found.pop() if len(found) == 1 else None
+
+    def _without_concession(self, sentence: str) -> str:
+        """Return *sentence* without what it only concedes, if the rest names an option."""
+        rest = _CONCESSION.sub("", sentence)
+        return rest if rest != sentence and self._labels_by_words(rest) else sentence
 
     def _denies(self, flat: str) -> bool:
         """Return whether the flattened text *flat* denies something, apart from options such as "None of these"."""

@@ -18,6 +18,7 @@ _EXPLANATION = re.compile(
     r"|(?:but )?(?:some|many|most|others|several|few|people|critics|experts))\s",
     re.IGNORECASE,
 )
+_MOST_SENTENCES = 20  # sentences before the last one that are compared with it
 
 
 def opening_word(reader: LabelReader, text: str) -> str | None:
@@ -42,6 +43,21 @@ def opening_option(reader: LabelReader, text: str) -> str | None:
     if label and rest and _EXPLANATION.match(rest[0]):
         return label
     return label if label and reader.options.label_by_words(first) == label else None
+
+
+def closing_option(reader: LabelReader, sentences: Sequence[str]) -> str | None:
+    """Return the label that the last of *sentences* consists of: "There is no proof. False."
+
+    None if a sentence before it consists of another label: "Can it fly? No. Can it swim? Yes."
+    """
+    labels: set[str] = set()
+    for sentence in map(strip_markup, reversed(sentences[-_MOST_SENTENCES:])):
+        label = reader.exact_label(sentence) or reader.options.label_of_equal_option(sentence, flatten, 2)
+        if label:
+            labels.add(label)
+        elif not labels:
+            return None
+    return labels.pop() if len(labels) == 1 else None
 
 
 def trailing_label(reader: LabelReader, sentence: str) -> str | None:

@@ -435,6 +435,13 @@ def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
         ("False – many believe it is true.", ["True", "False"], "B"),
         ("London, while the capital of France is Paris.", CITIES, "B"),
         ("London, as well as Paris.", CITIES, None),
+        ("True or false? False.", ["True", "False"], "B"),
+        ("Can it fly? No. Can it swim? Yes.", ["Yes", "No"], None),
+        ("There is no entailment and no contradiction. Neutral.", ["entailment", "neutral", "contradiction"], "B"),
+        ("It is overall negative, although the first part is positive.", ["positive", "negative"], "B"),
+        ("While there are negative points, I'd classify it as positive.", ["positive", "negative"], "A"),
+        ("The capital of Italy is Rome, whereas that of France is Paris.", CITIES, None),
+        ("This is false - it would be true for even numbers.", ["True", "False"], "B"),
         ("**London**\n\nParis is the capital of France.", CITIES, "B"),
         ("Paris, London and Rome are capitals.", CITIES, None),
         ("Paris, or possibly Rome.", CITIES, None),
@@ -656,7 +663,7 @@ def test_decimal_number_chooses_no_label_that_is_a_number() -> None:
         ("Yes, but no.", None),
         ("No — yes, actually.", None),
         ("Yes or no", None),
-        ("Yes or no? Yes.", None),
+        ("Yes or no? Yes.", "yes"),
     ],
 )
 def test_label_that_is_a_word_is_read_as_an_option(text: str, label: str | None) -> None:
@@ -742,6 +749,7 @@ def test_dash_elsewhere_is_no_sign(text: str) -> None:
     "text",
     [
         "A – wrong\nB – wrong\nC – correct\nD – wrong",
+        "A - wrong, B - wrong, C - correct, D - wrong",
         "A. Incorrect.\nB. Incorrect.\nC. Correct.\nD. Incorrect.",
         "- **A) Paris** – wrong, it's in France\n- **B) London** – wrong\n- **C) Berlin** – correct",
         "A. Paris is incorrect, it is in France.\nB. London is incorrect.\nC. Berlin is correct.",
