@@ -36,7 +36,9 @@ _EXPLANATION = re.compile(
     re.IGNORECASE,
 )
 _IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
-_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)(?:[\s}]|\\quad\b){0,4}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+_ASSIGNMENTS = re.compile(r"(?:[,;]|\bor\b|\band\b)(?:[\s}]|\\quad\b){0,4}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+# The slash of "x = 2 / y = 3", but not that of a unit: "5 days * $198/day = $990".
+_ASSIGNMENT_AND_SLASH = re.compile(r"(\b[a-z]\w{0,2}\s?=\s?-?[\d.]{1,20}\s?)/(?=\s?[a-z]\w{0,2}\s?=)", re.IGNORECASE)
 _PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-|\bgive or take\s(?:about |around )?\W{0,3}\d", re.IGNORECASE)
 # "5, for he lost 3" gives a reason, and "42, of which 20 are red" a part; "$9 each, for a total of $18" does not.
 _REASON = re.compile(
@@ -99,8 +101,8 @@ def sentence_value(sentence: str) -> Value:
         return NoValue.SEVERAL
     if _TUPLE.search(text) or _PLUS_MINUS.search(text):
         return NoValue.SEVERAL
-    if _ASSIGNMENTS.search(text):
-        return _common([side_value(part) for part in _ASSIGNMENTS.split(text)])
+    if len(assignments := _assignments(text)) > 1:
+        return _common([side_value(part) for part in assignments])
     if _mentions_another(text):
         return NoValue.SEVERAL
     sides = EQUALS.split(text)
@@ -167,14 +169,19 @@ def _mentions_another(text: str) -> bool:
 
 def _equation_value(clause: str) -> Value:
     """Return the value of the last side of an equation that is a number, or of a clause without an equals sign."""
-    if _ASSIGNMENTS.search(clause):
-        return _common([side_value(part) for part in _ASSIGNMENTS.split(clause)])
+    if len(assignments := _assignments(clause)) > 1:
+        return _common([side_value(part) for part in assignments])
     begins = re.match(r"[\W_]{0,9}(?:[a-z]{1,4}\b)?[\W_]{0,9}\d", clause, re.IGNORECASE)
     sides = [side_value(side) for side in (EQUALS if begins else _IS).split(clause)]
     evaluated = [side for side in sides if side is not None and side is not NoValue.FORMULA]
     if evaluated:
         return _exact(evaluated)
     return NoValue.FORMULA if NoValue.FORMULA in sides else None
+
+
+def _assignments(text: str) -> list[str]:
+    """Return the parts of *text* between assignments: "x = 2" and "3" of "x = 2, y = 3". One part has none."""
+    return _ASSIGNMENTS.split(_ASSIGNMENT_AND_SLASH.sub(r"\1,", text))
 
 
 def _exact(sides: Sequence[Value]) -> Value:

@@ -19,6 +19,9 @@ from hub.extraction import number, read_number
         ("17 is the only prime among 15, 16, 17 and 18.", 17),
         ("Sum = **5,050** (Gauss: n(n+1)/2 with n = 100)", 5050),
         ("Step 1: 5 - 2 = 3\nStep 2: Done.", 3),
+        ("5 boxes * 12 eggs/box = 60 eggs", 60),
+        ("So in total 7 days * 24 hours/day = 168 hours.", 168),
+        ("Per day: $198.\n5 days × $198/day = $990", 990),
         ("It is 5 mol⁻¹.", 5),
         ("g = 9.8 m s⁻²", 9.8),
         ("10⁻³", 0.001),
@@ -28,6 +31,11 @@ def test_number_is_not_taken_from_what_follows_the_answer(text: str, value: floa
     found = read_number(text).quantity
     assert found is not None
     assert float(found.value) in (value, value * 10**9)
+
+
+@pytest.mark.parametrize("text", ["x = 2 / y = 3", "x = 2, y = 3", "Answer: x = 2/x = 3"])
+def test_assignments_of_different_numbers_give_no_single_number(text: str) -> None:
+    assert read_number(text).several
 
 
 def test_object_with_several_numbers_gives_no_single_number() -> None:
