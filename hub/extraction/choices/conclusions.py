@@ -69,6 +69,8 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
         rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
         rf"(?i:\b{CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
         rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+        # "B it is."
+        rf"(?<![\w'’]){label}[)\]*\"']{{0,4}},?\s+(?i:it\s+is)(?=[*_]*\s*(?:[.!]|$))",
         # "Only B works"
         rf"(?i:(?<!not )\bonly\s+(?:{OPTION}\s+)?){label}[)\]*_\"']{{0,4}}\s+"
         rf"(?!(?:\w+\s+){{0,3}}?{WRONG}|(?:fails|lacks|contradicts|violates)\b)(?:[a-z]+s|can|could)\b",

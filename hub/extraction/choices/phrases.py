@@ -6,10 +6,12 @@ SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+|\n")
 # A label that is also a word ("A", "I") counts before other words only if one of these follows.
 AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the|but\s(?:[iI]|it|not)"
 _NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impossible)\b)"
+# "B is only half right", "B is only true if n is even"
+_NO_LIMIT = r"(?!\s(?:half|part(?:ly|ially)?|sometimes|true|right|correct|valid|an?|if|when|for|in)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
     r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|one|left"
-    rf"|only{_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
+    rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
     r"|is\s+(?:the\s+)?closest"
     r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
@@ -41,7 +43,7 @@ CHOSEN = (
     r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
 )
 LEADS_TO = (
-    r"(?:hence|thus|therefore|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
+    r"(?:hence|thus|therefore|∴|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
     r"also|donc|"
     r"por (?:lo )?tanto|portanto|quindi|daher|deshalb|folglich|因此|所以|故|よって|したがって|따라서)[,:]?"
 )

@@ -426,6 +426,12 @@ def test_denied_and_alternative_numbers_are_not_answers(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "choices", "label"),
     [
+        ("B, since A is only half right.", CITIES, "B"),
+        ("A is only true for Europe. Therefore B.", CITIES, "B"),
+        ("A is the only city there.", CITIES, "A"),
+        ("A must be the only right one, since B is wrong.", CITIES, "A"),
+        ("B it is.", CITIES, "B"),
+        ("∴ B", CITIES, "B"),
         ("Yes.\n\nThere is no other explanation.", ["Yes", "No"], "A"),
         ("No.\n\nYes would mean that it floats.", ["Yes", "No"], "B"),
         ("No, there is no evidence.", ["Yes", "No"], "B"),
