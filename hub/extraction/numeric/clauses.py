@@ -12,11 +12,11 @@ from hub.extraction.numeric.number_words import words_to_digits
 from hub.extraction.numeric.omissions import (
     with_alternatives,
     without_asides,
-    without_citations,
     without_denied,
     without_details,
     without_other_unit,
     without_parts,
+    without_references,
 )
 from hub.extraction.numeric.plain_text import plain
 from hub.extraction.numeric.quantities import OTHER_BASE, Quantity, find_numbers
@@ -89,7 +89,7 @@ def sentence_value(sentence: str) -> Value:
     sentence = sentence[-LONGEST_SENTENCE:]
     versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
-    text = without_citations(without_details(plain(without_denied(version))))
+    text = without_references(without_details(plain(without_denied(version))))
     text, other = without_other_unit(text)
     text = without_parts(without_asides(text))
     if _depends(text):
@@ -180,8 +180,10 @@ def _equation_value(clause: str) -> Value:
 
 
 def _assignments(text: str) -> list[str]:
-    """Return the parts of *text* between assignments: "x = 2" and "3" of "x = 2, y = 3". One part has none."""
-    return _ASSIGNMENTS.split(_ASSIGNMENT_AND_SLASH.sub(r"\1,", text))
+    """Return the parts of *text* between assignments, "x = 2" and "3" of "x = 2, y = 3"; *text* if it has only one."""
+    parts = _ASSIGNMENTS.split(_ASSIGNMENT_AND_SLASH.sub(r"\1,", text))
+    with_numbers = [part for part in parts if find_numbers(part)]
+    return with_numbers if len(with_numbers) > 1 else [text]
 
 
 def _exact(sides: Sequence[Value]) -> Value:

@@ -57,7 +57,7 @@ _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
     r"|\bafter (?:second|minute|hour|day|week|month|year|step|round)\s+$"
     r"|\b(?P<goal>to (?:reach|get|make|be|buy|save|afford)\s+(?:the |an? |his |her |their )?[$€£]?)$"
-    r"|(?<=\d) (?P<whole>of (?:the |these |those )?)$"
+    r"|(?<=\d) (?:left |remaining )?(?P<whole>of (?:the |these |those )?)$"
     r"|\b(?:which (?:already )?includes|including)\s+(?:an? |the )?[$€£]?$"
     r"|\bas of\s+(?:(?:early|mid|late)[- ])?(?:[^\W\d]{3,9}\.?\s)?$"
     rf"|\b(?:in|for|over|during|from|with|on|{_OF})\s+(?:the (?:first |last |next |past )?)?$",

@@ -12,6 +12,8 @@ _CITED = re.compile(
     r"\s?\(?\d+(?:\.\d+)*[a-z]?\)?",
     re.IGNORECASE,
 )
+# "4 primes between 10 and 20"
+_RANGE = re.compile(r"\bbetween\s[$€£]?\d++(?:[.,]\d++)*+[%°]?\sand\s[$€£]?\d++(?:[.,]\d++)*+", re.IGNORECASE)
 # "After day 3, " before "5 apples remain", "Out of 100 students, " before "42 passed". In "After 2 hours, 15 minutes",
 # the numbers belong together.
 _INTRODUCTION = re.compile(
@@ -66,10 +68,12 @@ def without_details(text: str) -> str:
     return text[introduction.end() :] if introduction else text
 
 
-def without_citations(text: str) -> str:
-    """Return *text* without the numbers of formulas and theorems, unless it has no others."""
-    uncited = _CITED.sub(" ", text)
-    return uncited if find_numbers(uncited) else text
+def without_references(text: str) -> str:
+    """Return *text* without the numbers of formulas, theorems and ranges that it refers to, unless it has no others."""
+    for reference in (_CITED, _RANGE):
+        rest = reference.sub(" ", text)
+        text = rest if find_numbers(rest) else text
+    return text
 
 
 def with_alternatives(text: str) -> str:
@@ -87,13 +91,15 @@ def without_asides(text: str) -> str:
 
 
 def without_parts(text: str) -> str:
-    """Return *text* without the parts after their sum: "12 in total" of "12 in total: 5 red and 7 blue"."""
+    """Return *text* without the parts after their sum ("12 in total: 5 red and 7 blue") or count ("2 primes: 3, 5")."""
     parts = _PARTS.search(text)
     if parts is None or EQUALS.search(text):
         return text
     total, addends = find_numbers(text[: parts.start()]), find_numbers(text[parts.end() :])
-    adds_up = len(total) == 1 and sum(item.quantity.value for item in addends) == total[0].quantity.value
-    return text[: parts.start()] if adds_up and len(addends) > 1 else text
+    if len(total) != 1 or len(addends) < 2:
+        return text
+    adds_up = total[0].quantity.value in (sum(item.quantity.value for item in addends), len(addends))
+    return text[: parts.start()] if adds_up else text
 
 
 def without_other_unit(text: str) -> tuple[str, Fraction | None]:

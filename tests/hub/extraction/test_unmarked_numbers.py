@@ -22,6 +22,13 @@ from hub.extraction import number, read_number
         ("5 boxes * 12 eggs/box = 60 eggs", 60),
         ("So in total 7 days * 24 hours/day = 168 hours.", 168),
         ("Per day: $198.\n5 days × $198/day = $990", 990),
+        ("By Pythagoras, c = sqrt(9 + 16) = 5.", 5),
+        ("There are 4 primes between 10 and 20.", 4),
+        ("The difference between 10 and 4 is 6.", 6),
+        ("4 primes: 11, 13, 17, 19", 4),
+        ("There are 40 left of the 50.", 40),
+        ("2 and a half hours", 2.5),
+        ("It is 3 and three quarters.", 3.75),
         ("It is 5 mol⁻¹.", 5),
         ("g = 9.8 m s⁻²", 9.8),
         ("10⁻³", 0.001),
@@ -33,7 +40,7 @@ def test_number_is_not_taken_from_what_follows_the_answer(text: str, value: floa
     assert float(found.value) in (value, value * 10**9)
 
 
-@pytest.mark.parametrize("text", ["x = 2 / y = 3", "x = 2, y = 3", "Answer: x = 2/x = 3"])
+@pytest.mark.parametrize("text", ["x = 2 / y = 3", "x = 2, y = 3", "Answer: x = 2/x = 3", "Between 3 and 5"])
 def test_assignments_of_different_numbers_give_no_single_number(text: str) -> None:
     assert read_number(text).several
 
