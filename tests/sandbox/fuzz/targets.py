@@ -268,7 +268,7 @@ def _ask(peer: Peer, operation: str, argument: list[Any]) -> Any:
         return peer.ask("get", name="f")
     if operation == "call":
         return peer.call(1, (argument, len), {})
-    return peer.ask("apply", name=operation, on=1, args=[])
+    return peer.ask("apply", name=operation, on=1, args=["x"] if operation == "getattr" else [])
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
