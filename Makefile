@@ -21,10 +21,10 @@ test-all: test ## also the exhaustive tests, and those that use the database on 
 	@$(BIN)/python -m tests
 
 test-adapters: dev-setup ## the adapters of clients/python with the real packages, in environments of their own in var/
-	@$(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
+	@LLMEVAL_ALL_ADAPTERS=1 $(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
 
 test-adapters-training: dev-setup ## also two steps of GRPO with TRL, which installs torch (700 MB without CUDA)
-	@LLMEVAL_ADAPTER_TRAINING=1 $(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
+	@LLMEVAL_ALL_ADAPTERS=1 LLMEVAL_ADAPTER_TRAINING=1 $(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
 
 chaos: dev-setup ## a run on three workers while processes are killed and services fail; ARGS=--full for 5,000 cases
 	@$(BIN)/python -m tests.chaos $(ARGS)

@@ -31,6 +31,8 @@ pytestmark = [
 ]
 
 
+# Each installs about a hundred packages.
+all_adapters = pytest.mark.skipif("LLMEVAL_ALL_ADAPTERS" not in os.environ, reason="takes minutes: make test-adapters")
 training = pytest.mark.skipif(
     "LLMEVAL_ADAPTER_TRAINING" not in os.environ, reason="needs torch: make test-adapters-training"
 )
@@ -66,10 +68,10 @@ def exchange(url: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "adapter",
     [
-        "openenv",
+        pytest.param("openenv", marks=all_adapters),
         "trl",
         pytest.param("trl_training", marks=training),
-        "verifiers",
+        pytest.param("verifiers", marks=all_adapters),
     ],
 )
 def test_adapter_with_the_real_package(live_server: Any, tmp_path: Path, adapter: str) -> None:
