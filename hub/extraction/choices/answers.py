@@ -106,9 +106,8 @@ def _unstated_label(reader: LabelReader, text: str) -> str | None:
     last = last_sentences[-1]
     versions = statement_versions(lines[-1]) if lines else []
     corrected = reader.exact_label(versions[0]) if len(versions) > 1 else None
-    if label := corrected or marked_label(reader, lines) or trailing_label(reader, last):
-        return label
-    if label := closing_option(reader, last_sentences):
+    label = corrected or marked_label(reader, lines) or trailing_label(reader, last)
+    if label := label or closing_option(reader, last_sentences):
         return label
     if not reader.options.are_comments and (label := concluded_label(reader, reader.options.with_labels(text))):
         return label

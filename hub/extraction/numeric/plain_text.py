@@ -28,7 +28,6 @@ _NEGATIVE = re.compile(
 )
 # "2 and a half", "3 and three quarters"
 _MIXED_WORDS = re.compile(r"(?<=\d) and (?:(?:a|one) (half|third|quarter)|three (quarters))\b", re.IGNORECASE)
-_PARTS_IN_WORDS = {"half": "1/2", "third": "1/3", "quarter": "1/4", "quarters": "3/4"}
 _MIXED = re.compile(r"(?<=\d) and (?=(?:an? )?\d{1,3}/\d)(?:an? )?", re.IGNORECASE)
 # "13 degrees below zero" is -13, also in other languages.
 _DEGREES = (
@@ -106,7 +105,7 @@ def plain(text: str) -> str:
     text = _SPACED_SIGN.sub(r"\1-", _JOINED_UNITS.sub(r"\g<0> ", text))
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
     text = _CURRENCY_NAME.sub("", re.sub(r"(?<=\d)\.{2,3}(?=\d)", " … ", text))
-    text = _MIXED_WORDS.sub(lambda m: f" {_PARTS_IN_WORDS[(m[1] or m[2]).lower()]}", text)
+    text = _MIXED_WORDS.sub(lambda m: f" {3 if m[2] else 1}/{PARTS[(m[1] or m[2]).lower()]}", text)
     return _MIXED.sub(" ", _NEGATIVE.sub("-", text))
 
 

@@ -77,7 +77,7 @@ _MONTH = r"Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
 # These end a sentence if the next word begins with a capital. Of other languages, those that consist of single letters
 # and short syllables are recognised: d.h., z. B., p.ej.
 _ABBREVIATION = re.compile(
-    rf"\b(?:etc|Inc|Ltd|Co|Corp|Dept|Jr|Sr|Ave|Blvd|Rd|approx|ca|est|eds?|lbs?|ft|et\sal|{_MONTH})\.$"
+    rf"\b(?:etc|Inc|Ltd|Co|Corp|Dept|Jr|Sr|Ave|Blvd|Rd|ca|est|eds?|lbs?|ft|et\sal|{_MONTH})\.$"
     r"|(?<![^\W_])[^\W\d_]{1,2}\.[^\W\d_]{1,2}\.$|(?<![^\W_])[^\W\d_]\.\s[^\W\d_]\.$"
 )
 # These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
