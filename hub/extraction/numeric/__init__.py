@@ -1,7 +1,7 @@
 """Numbers in texts, from characters to answers; each module uses those before it.
 
-scales, plain_text          words such as million; TeX and typography as plain characters
-quantities, number_words    written numbers; number words as digits
+number_words, scales        number words as digits; words such as million
+plain_text, quantities      TeX and typography as plain characters; written numbers
 measures, bounds            units; numbers that only limit the answer
 values, links               a value, or why there is none; numbers beside each other
 omissions, clauses          parts whose numbers are no answers; the value of a clause, a sentence or a statement
