@@ -39,7 +39,7 @@ _FOREIGN_WORDS = (
     "תשובה",
 )
 _CJK_WORDS = ("正确答案", "答案", "正确选项", "正解", "答え", "解答", "정답", "답")
-_WORDS = ("answer", "choice", "option", *_FOREIGN_WORDS, *_CJK_WORDS)
+_WORDS = ("answer", "ans:", "ans.:", "choice", "option", *_FOREIGN_WORDS, *_CJK_WORDS)
 _NOT = r"(?:no|non|não|nicht|niet|inte|ikke|не)\b"
 _FOREIGN = rf"(?:{'|'.join(_FOREIGN_WORDS)})(?:[ ](?!{_NOT})\w{{1,14}}){{0,3}}?"
 _CJK = rf"(?:{'|'.join(_CJK_WORDS)})"
@@ -49,7 +49,7 @@ _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
     rf"adalah|هي|هو|है|là|είναι)\b|\s*{_COLON}|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
 )
-_TITLE = rf"(?:the\s+)?(?:{_SUBJECT}|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
+_TITLE = rf"(?:the\s+)?(?:{_SUBJECT}|ans\.?|(?:selected\s+|chosen\s+)?{_ADJECTIVES}option)"
 # "Answer: 42", "**Final answer (in km):** 42", "Selected option: B", "【答案】B", at the beginning of a line.
 _LABELLED = re.compile(
     rf"^{_EDGE}【?{_TITLE}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?(?:{_COLON}|】){_OPENING}(?P<rest>.*)$",

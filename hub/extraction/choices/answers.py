@@ -25,7 +25,7 @@ from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.final_answers import final_answer
 from hub.extraction.normalization import answer_text, without_struck
 
-_ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,]+)+", re.IGNORECASE)  # "Wait, actually B."
+_ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,:;.!—–-]+)+", re.IGNORECASE)  # "Wait, actually B."
 _OPTION = re.compile(rf"^{OPTION}\s+(?=\S+$)", re.IGNORECASE)  # before a label that ends the text
 _POINTERS = "✅✔✓☑👉➡→=>\ufe0f "  # around a label that is the entire answer
 _MOST_REOPENINGS = 3  # corrections that are tried, from the last one

@@ -15,6 +15,7 @@ from hub.extraction.choices.phrases import (
     NOT_SO,
     OPTION,
     RIGHT,
+    SURELY,
     VERDICT,
     WRONG,
 )
@@ -68,7 +69,11 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
         rf"\A(?i:{OPTION}\s+)?{label}[)\]*_\"'.:,]{{0,4}}\s+(?i:because|since|due\s+to|as\s+(?:it|this|that|the))\b",
         rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
         rf"(?i:\b{CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
-        rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+        rf"(?i:\b(?:option|choice|letter)[:*]{{0,3}}\s+){label}(?=[)\]*\"'.!]*\s*$)",
+        # "A, definitely", "A, I think" at the beginning
+        rf"\A(?i:{OPTION}\s+)?{label}[)\]*_\"'.:]{{0,4}},?\s+(?i:{SURELY})(?=\s*[.!,;*]|\s*$)",
+        # "mostly positive, with some negative remarks"
+        rf"(?i:(?<!not )(?<!n['’]t )\b(?:mostly|predominantly|overwhelmingly|largely|mainly|primarily)\s+){label}\b",
         # "B it is."
         rf"(?<![\w'’]){label}[)\]*\"']{{0,4}},?\s+(?i:it\s+is)(?=[*_]*\s*(?:[.!]|$))",
         # "Only B works"
@@ -80,7 +85,7 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
         # "Hence, C."
         rf"(?i:(?<!\w){LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+|c['’]est\s+|es\s+|ist\s+es\s+|è\s+)?"
         rf"(?:(?:the|la|le|el|die|der|das|(?-i:[ao])|de)\s+)?(?:{OPTION}\s+)?){label}"
-        rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is|because|since|as)\b)",
+        rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is(?!\s+(?:\w+ly\s+)?{WRONG})|because|since|as)\b)",
         # "C, not A", "not A but C"
         rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
         rf"(?i:not|rather than|instead of)\s+(?i:{OPTION}\s+)?"

@@ -259,6 +259,11 @@ def flatten(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).replace("−", "-").casefold().strip(" .,;:!")
 
 
+def without_articles(text: str) -> str:
+    """Return *text* after `flatten`, without articles: "it raises the rate of reaction" and "raises rate of reaction"."""
+    return re.sub(r"\b(?:the|an?)\s", "", flatten(text))
+
+
 def keep_words(text: str) -> str:
     """Return the words of *text*, without punctuation. The sign of a negative number is a word."""
     text = re.sub(r"(?<![\w)])[-−–](?=[$€£]?\d)", "negative ", text)

@@ -11,7 +11,7 @@ _NO_LIMIT = r"(?!\s(?:half|part(?:ly|ially)?|sometimes|true|right|correct|valid|
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
     r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|one|left"
-    rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains|(?:is\s+)?the\s+only{_NO_FLAW}"
+    rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains|wins(?=\s*[.!,;]|\s*$)|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
     r"|is\s+(?:the\s+)?closest"
     r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
@@ -34,13 +34,20 @@ CLAUSE = re.compile(
 CHOSEN = (
     r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
     r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
-    r"|(?:i['’]m|i\s+am)\s+going\s+with|my\s+(?:best\s+|final\s+)?(?:guess|pick)\s*(?:is|:)"
+    r"|going\s+with|my\s+(?:best\s+|final\s+)?(?:guess|pick)\s*(?:is|:)"
     r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
     r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one|statement)\s*(?:is|would\s+be|:)"
+    r"|(?:i|we)(?:['’]d|\s+would|['’]ll|\s+will)?\s+(?:label|classify|categori[sz]e|rate|call|consider)\s+(?:it|this|that|the\s+\w+)(?:\s+as)?"
     r"|closest(?:\s+(?:answer|option|choice|match|one))?\s+is"
     r"|(?:false|incorrect|untrue|wrong)\s+(?:statement|claim|sentence|assertion)\s+is"
     r"|left\s+with(?:\s+(?:only|just))?"
-    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
+    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:(?:it|that|this)(?:['’]s|\s+is)|(?:it|that|this)\s+(?:would|should|could\s+only|can\s+only)\s+be|must\s+be|has\s+to\s+be"
+    r"|choose|select))"
+)
+# After the chosen label: "B, definitely", "B, I'm fairly sure"
+SURELY = (
+    r"(?:definitely|(?:most\s+)?(?:probably|likely)|certainly|clearly|surely|obviously|for\s+sure|without\s+(?:a\s+)?doubt"
+    r"|i(?:['’]m|\s+am)\s+(?:fairly\s+|pretty\s+|quite\s+|very\s+)?(?:sure|certain|confident)|i\s+(?:think|believe|guess))"
 )
 LEADS_TO = (
     r"(?:hence|thus|therefore|∴|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
@@ -55,7 +62,7 @@ OPTION = (
 DENIED_LABEL = re.compile(
     r"(?:\b(?:not|nicht|niet|inte|ikke|не|no\s+es(?:\s+la)?|est\s+pas(?:\s+la)?|non\s+è(?:\s+la)?|não\s+é(?:\s+a)?)"
     r"|n['’]t\s+(?:think|believe)\s+(?:that\s+)?(?:it(?:['’]s|\s+is)|the\s+answer\s+is)"
-    r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:choose|pick|select|go\s+with|opt\s+for|recommend|say)(?:\s+the)?"
+    r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:choose|pick|select|go(?:ing)?\s+with|opt\s+for|recommend|say)(?:\s+the)?"
     rf"(?:\s+{OPTION})?)\s+[(\[*_\"']{{0,4}}$",
     re.IGNORECASE,
 )

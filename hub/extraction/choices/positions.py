@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hub.extraction.choices.exclusions import without_rejected
 from hub.extraction.choices.labels import LabelReader
-from hub.extraction.choices.options import SHORT_TEXT, flatten, without_denials
+from hub.extraction.choices.options import SHORT_TEXT, flatten, without_articles, without_denials
 from hub.extraction.choices.phrases import NEGATIVE_OPTION, RANKED, SENTENCE_END
 from hub.extraction.corrections import ALTERNATIVELY
 from hub.extraction.markup import strip_markup
@@ -52,7 +52,11 @@ def closing_option(reader: LabelReader, sentences: Sequence[str]) -> str | None:
     """
     labels: set[str] = set()
     for sentence in map(strip_markup, reversed(sentences[-_MOST_SENTENCES:])):
-        label = reader.exact_label(sentence) or reader.options.label_of_equal_option(sentence, flatten, 2)
+        label = (
+            reader.exact_label(sentence)
+            or reader.options.label_of_equal_option(sentence, flatten, 2)
+            or reader.options.label_of_equal_option(sentence, without_articles, 4)
+        )
         if label:
             labels.add(label)
         elif not labels:

@@ -18,7 +18,7 @@ _AGAIN = (
 )
 _CONNECTOR = (
     r"(?:[,;/&|–—~〜±-]|\\pm|\.\.\.?|…|\?|或者?|和|到|至|または|もしくは|あるいは|또는|혹은"
-    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до|або|eller|til|tot|lub|albo|nebo|až"
+    r"|\b(?:or|and|to|remainder|(?-i:R)|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до|або|eller|til|tot|lub|albo|nebo|až"
     r"|vagy|tai|sau|veya|atau|sampai|hoặc|đến|ή|أو|إلى)\b)"
 )
 LINK = re.compile(
@@ -56,7 +56,8 @@ _OF = "".join(f"(?<!{word} )" for word in TOTALS) + "of"
 _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
     r"|\bafter (?:second|minute|hour|day|week|month|year|step|round)\s+$"
-    r"|\b(?P<goal>to (?:reach|get|make|be|buy|save|afford)\s+(?:the |an? |his |her |their )?[$€£]?)$"
+    r"|\b(?P<goal>to (?:reach|get|make|be|buy|save|afford|finish|complete|read|paint|fill|empty|write|eat|clean|build)\s+"
+    r"(?:all (?:of )?)?(?:the |these |those |an? |his |her |their )?[$€£]?)$"
     r"|(?<=\d) (?:left |remaining )?(?P<whole>of (?:the |these |those )?)$"
     r"|\b(?:which (?:already )?includes|including)\s+(?:an? |the )?[$€£]?$"
     r"|\bas of\s+(?:(?:early|mid|late)[- ])?(?:[^\W\d]{3,9}\.?\s)?$"

@@ -14,6 +14,12 @@ _CITED = re.compile(
 )
 # "4 primes between 10 and 20"
 _RANGE = re.compile(r"\bbetween\s[$€£]?\d++(?:[.,]\d++)*+[%°]?\sand\s[$€£]?\d++(?:[.,]\d++)*+", re.IGNORECASE)
+# "9, which is 3 fewer than before", "9, 3 fewer than before"
+_COMPARED = re.compile(
+    r",\s(?:which\sis\s|that\sis\s)?[$€£]?\d++(?:[.,]\d++)*+%?\s(?:[^\W\d]+\s)?"
+    r"(?:more|fewer|less|higher|lower|larger|smaller|longer|shorter|older|younger|greater)\sthan\b[^,;.]*",
+    re.IGNORECASE,
+)
 # "After day 3, " before "5 apples remain", "Out of 100 students, " before "42 passed". In "After 2 hours, 15 minutes",
 # the numbers belong together.
 _INTRODUCTION = re.compile(
@@ -69,8 +75,8 @@ def without_details(text: str) -> str:
 
 
 def without_references(text: str) -> str:
-    """Return *text* without the numbers of formulas, theorems and ranges that it refers to, unless it has no others."""
-    for reference in (_CITED, _RANGE):
+    """Return *text* without the numbers of formulas, theorems, ranges and comparisons, unless it has no others."""
+    for reference in (_CITED, _RANGE, _COMPARED):
         rest = reference.sub(" ", text)
         text = rest if find_numbers(rest) else text
     return text

@@ -291,6 +291,11 @@ def test_choice_by_letter_or_option_text_at_the_end(text: str, label: str) -> No
         ("A. Wait, that's the older one. The other has a river, which is C.", "C"),
         ("It could be option A or option B.", None),
         ("Might be A or B; London is large.", None),
+        ("Answer: A ✅", "A"),
+        ("Ans: (c)", "C"),
+        ("I think the answer is B. Wait, no: A.", "A"),
+        ("After weighing A vs. B, B wins.", "B"),
+        ("B wins on speed, but A is correct.", "A"),
     ],
 )
 def test_choosing_and_undecided_sentences_are_distinguished(text: str, label: str | None) -> None:
