@@ -18,14 +18,16 @@ _NO_TESTS_COLLECTED = 5  # exit code of pytest
 
 def main() -> int:
     """Run every pass and return the exit code."""
+    exhaustive = ["-m", "exhaustive and not alone", "--dist", "worksteal"]
     passes: list[tuple[str, list[str], dict[str, str]]] = [
-        ("Exhaustive tests", ["-m", "exhaustive and not alone", "--dist", "worksteal"], {}),
+        ("Exhaustive tests", exhaustive, {}),
         ("Tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
     ]
     address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT_POSTGRES)
     failed = False
     try:
         psycopg.connect(address, connect_timeout=3).close()
+        exhaustive.append(f"--ignore={QUEUE}")  # it has a pass of its own
         passes += [
             ("Tests of the database, on PostgreSQL", ["--only-database", *FOLDERS], {"DATABASE_URL": address}),
             ("Workers that share runs, on PostgreSQL", ["-m", "exhaustive", QUEUE], {"DATABASE_URL": address}),

@@ -70,7 +70,8 @@ def unreached(page: Page) -> list[str]:
 def test_controls_of_all_pages_are_reached_with_tab(visit: Visit, site: FullSite, width: int) -> None:
     page = visit("/", site.user, width=width)
     found = []
-    for url in [*site.pages(), *site.variants()]:
+    variants = site.variants() if width > 390 else []
+    for url in [*site.pages(), *variants]:
         page.goto(url)
         found += unreached(page)
     assert not found, "\n".join(found)

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # Colours do not depend on the width.
 Screens = dict[int, tuple[str, ...]]
 PHONE: Screens = {390: ("light",)}
-TABLET: Screens = {768: ("dark",)}
+TABLET: Screens = {768: ()}
 DESKTOP: Screens = {1440: ("light", "dark"), 1920: ()}
 ONLY_LAYOUT: Screens = dict.fromkeys([*PHONE, *TABLET, *DESKTOP], ())
 EVERY_SCREEN = pytest.mark.parametrize(

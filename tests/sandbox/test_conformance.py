@@ -58,21 +58,23 @@ FORGERIES = [case for case in TABLE if case.kind == "F"]
 def _rows(setup: Setup) -> list[Case]:
     """Return the rows to test on *setup*; `python -m tests.sandbox.conformance` tests all rows.
 
-    The strongest and the weakest tier (A and C) test every forgery. Tier B of the three backends has the same isolation
-    and judges with the same code, so each backend tests a different third of the forgeries. Older versions of Landlock
-    affect only what is denied (kind D). A slow row is tested once on each backend.
+    The strongest tier (A) tests every forgery. All tiers and backends judge with the same code, so each of the others
+    tests a different quarter of the forgeries. Older versions of Landlock affect only what is denied (kind D), and
+    neither limits of resources (kind C) nor forgeries. A slow row is tested on SLOW_ON.
     """
-    others = [case for case in TABLE if case.kind != "F"]
     if setup.landlock_abi is not None:
-        return [case for case in others if case.kind == "D"] + [case for case in others if case.kind != "D"][::4]
+        denied = [case for case in TABLE if case.kind == "D"]
+        return denied + [case for case in TABLE if case.kind == "P"][::4]
+    rows = [case for case in TABLE if case.id not in SLOW or setup.name == SLOW_ON]
     if setup.relayed:
-        return list(TABLE[::8])
-    if setup.tier == "B":
-        return [*others, *FORGERIES[TIER_B.index(setup.name) :: len(TIER_B)]]
-    return [case for case in TABLE if case.id not in SLOW]
+        return rows[::8]
+    if setup.name in FORGERIES_SHARED:
+        own = FORGERIES[FORGERIES_SHARED.index(setup.name) :: len(FORGERIES_SHARED)]
+        return [*(case for case in rows if case.kind != "F"), *own]
+    return rows
 
 
-TIER_B = ["local-B", "docker-B", "socket-B"]
+FORGERIES_SHARED = ["local-B", "local-C", "docker-B", "socket-B"]
 
 
 def _is_exhaustive(setup: Setup, case: Case) -> bool:
@@ -81,7 +83,8 @@ def _is_exhaustive(setup: Setup, case: Case) -> bool:
     return case.id in SLOW or case.id in RARE
 
 
-SLOW = frozenset({"many-large-answers"})
+SLOW = frozenset({"many-large-answers"})  # half a minute each
+SLOW_ON = "docker-B"
 # Many forgeries, and many attacks on resources (kind C), are alike. The ordinary suite tries every sixth of the former
 # and every second of the latter.
 RESOURCES = [case for case in TABLE if case.kind == "C"]

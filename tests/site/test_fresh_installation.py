@@ -37,7 +37,6 @@ def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedPr
     ("words", "code", "said"),
     [
         (["compare", "1", "2"], 2, "There is no run 1; none is stored yet."),
-        pytest.param(["export_bundle", "word-problems", "OUT"], 0, "word-problems@", marks=pytest.mark.exhaustive),
         (["validate_bundle", "hub/catalog/word-problems", "--no-gates"], 0, "valid, 132 cases"),
         pytest.param(["load_catalog"], 0, "word-problems@", marks=pytest.mark.exhaustive),
         (["createsuperuser", "--noinput", "--username", "ann", "--email", "ann@example.org"], 3, "manage.py prepare"),
@@ -47,7 +46,7 @@ def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedPr
 def test_first_command_after_installation_ends_without_traceback(
     tmp_path: Path, words: list[str], code: int, said: str
 ) -> None:
-    done = manage(tmp_path / "var", *(str(tmp_path / "out") if word == "OUT" else word for word in words))
+    done = manage(tmp_path / "var", *words)
     assert "Traceback" not in done.stderr
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 

@@ -230,6 +230,10 @@ def test_percent_sign_and_scale_word_may_be_omitted_on_one_side(target: str, wri
         ("To find the total of the two, simply add 10+20=30 eggs.", 30),
         ("320 by one reading, 224 by the other. It isn't clear which case applies.", None),
         ("I'm not sure which base you mean, but it's 40%.", 40),
+        ("She has 9 marbles left, which is 3 fewer than before.", 9),
+        ("She has 9 marbles left, 3 fewer than before.", 9),
+        ("It will take him 3 hours to finish all 12 pages.", 3),
+        ("14 / 4 = 3 remainder 2", None),
     ],
 )
 def test_numbers_in_remarks_are_ignored(text: str, value: Fraction | int | None) -> None:
@@ -296,6 +300,17 @@ def test_choice_by_letter_or_option_text_at_the_end(text: str, label: str) -> No
         ("I think the answer is B. Wait, no: A.", "A"),
         ("After weighing A vs. B, B wins.", "B"),
         ("B wins on speed, but A is correct.", "A"),
+        ("That would be A.", "A"),
+        ("It has to be A.", "A"),
+        ("That's A!", "A"),
+        ("Going with A.", "A"),
+        ("Not going with A.", None),
+        ("A, I'm fairly sure.", "A"),
+        ("A most likely.", "A"),
+        ("A most likely reading is London.", "B"),
+        ("**Letter:** A", "A"),
+        ("So B is out, C is out and D is out.", "A"),
+        ("So B is the one.", "B"),
     ],
 )
 def test_choosing_and_undecided_sentences_are_distinguished(text: str, label: str | None) -> None:

@@ -38,6 +38,12 @@ def test_last_of_several_numbers_that_a_calculation_gives_is_chosen() -> None:
     assert choice("The product is 12. It is less than 16.", FOUR, numbers) == "B"
 
 
+def test_label_that_predominates_or_is_given_to_the_text_is_chosen() -> None:
+    assert choice("I'd label it negative because nothing was positive.", ["positive", "negative"]) == "negative"
+    assert choice("It's mostly positive with some negative remarks.", ["positive", "negative"]) == "positive"
+    assert choice("It's not mostly positive; I'd call it negative.", ["positive", "negative"]) == "negative"
+
+
 def test_first_sentence_that_is_a_label_or_an_option_decides() -> None:
     assert choice("The ribosome. It reads what comes from the nucleus.", ["A", "B"], ["nucleus", "ribosome"]) == "B"
     assert choice("True. It is false that whales are fish.", ["true", "false"]) == "true"
