@@ -260,7 +260,7 @@ def flatten(text: str) -> str:
 
 
 def without_articles(text: str) -> str:
-    """Return *text* after `flatten`, without articles: "it raises the rate of reaction" and "raises rate of reaction"."""
+    """Return *text* after `flatten`, without articles: "the rate of the reaction" gives "rate of reaction"."""
     return re.sub(r"\b(?:the|an?)\s", "", flatten(text))
 
 

@@ -11,7 +11,8 @@ _NO_LIMIT = r"(?!\s(?:half|part(?:ly|ially)?|sometimes|true|right|correct|valid|
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
     r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|one|left"
-    rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains|wins(?=\s*[.!,;]|\s*$)|(?:is\s+)?the\s+only{_NO_FLAW}"
+    rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains"
+    rf"|wins(?=\s*[.!,;]|\s*$)|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
     r"|is\s+(?:the\s+)?closest"
     r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
