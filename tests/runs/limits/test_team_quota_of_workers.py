@@ -39,8 +39,7 @@ def cost_of(run: Run) -> float:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_two_runs_at_once_stop_when_their_team_has_spent_its_quota(numbers: Path, pool: str) -> None:
+def test_two_runs_at_once_stop_when_their_team_has_spent_its_quota(numbers: Path) -> None:
     team = stored_team("vision", spend_usd_per_month=QUOTA)
     asked: set[str] = set()
     both = threading.Event()
@@ -57,7 +56,7 @@ def test_two_runs_at_once_stop_when_their_team_has_spent_its_quota(numbers: Path
     with endpoint(script) as server:
         runs = [create_run_of_team(numbers, server.url, model, team) for model in MODELS]
         try:
-            with worker(broker, pool), worker(broker, pool):
+            with worker(broker), worker(broker):
                 for _ in runs:
                     send_task(broker)
                 wait_until(lambda: Run.objects.filter(status="stopped").count() == 2)
