@@ -6,7 +6,7 @@ CONFIG ?= configs/eval_v1.yaml
 export CONFIG # read as a variable of the shell, so that names with spaces or quotes are one argument
 ARGS ?=
 
-.PHONY: help eval test test-all test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
+.PHONY: help eval test test-all test-release test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -19,6 +19,9 @@ test: dev-setup ## the test suite, as plain `pytest`; parts whose server or brow
 
 test-all: test ## also the exhaustive tests, and those that use the database on PostgreSQL
 	@$(BIN)/python -m tests
+
+test-release: dev-setup ## the exhaustive tests that `make test-all` only samples: every solution of the workspaces' environments
+	@$(BIN)/python -m pytest -m release $(ARGS)
 
 test-adapters: dev-setup ## the adapters of clients/python with the real packages, in environments of their own in var/
 	@LLMEVAL_ALL_ADAPTERS=1 $(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)

@@ -11,6 +11,11 @@ import sys
 import psycopg
 
 FOLDERS = ["tests/hub", "tests/runs", "tests/preferences", "tests/review", "tests/site"]
+# Their tests use the database only for what tests of the other folders store and query too.
+NOT_ON_POSTGRES = [
+    *("tests/hub/benchmarks", "tests/hub/bundles", "tests/preferences/test_tracking.py", "tests/review/judge"),
+    *("tests/runs/test_eval_options.py", "tests/runs/tracking", "tests/site/middleware", "tests/site/test_held_out.py"),
+]
 QUEUE = "tests/runs/test_queue.py"
 DEFAULT_POSTGRES = "postgres://postgres@127.0.0.1:5432/postgres"
 _NO_TESTS_COLLECTED = 5  # exit code of pytest
@@ -18,7 +23,7 @@ _NO_TESTS_COLLECTED = 5  # exit code of pytest
 
 def main() -> int:
     """Run every pass and return the exit code."""
-    exhaustive = ["-m", "exhaustive and not alone", "--dist", "worksteal"]
+    exhaustive = ["-m", "exhaustive and not alone and not release", "--dist", "worksteal"]
     passes: list[tuple[str, list[str], dict[str, str]]] = [
         ("Exhaustive tests", exhaustive, {}),
         ("Tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
@@ -29,7 +34,11 @@ def main() -> int:
         psycopg.connect(address, connect_timeout=3).close()
         exhaustive.append(f"--ignore={QUEUE}")  # it has a pass of its own
         passes += [
-            ("Tests of the database, on PostgreSQL", ["--only-database", *FOLDERS], {"DATABASE_URL": address}),
+            (
+                "Tests of the database, on PostgreSQL",
+                ["--only-database", *FOLDERS, *(f"--ignore={path}" for path in NOT_ON_POSTGRES)],
+                {"DATABASE_URL": address},
+            ),
             ("Workers that share runs, on PostgreSQL", ["-m", "exhaustive", QUEUE], {"DATABASE_URL": address}),
         ]
     except psycopg.Error as error:

@@ -87,6 +87,7 @@ def test_sampled_solutions_score_and_wrong_answers_do_not(folder: Path, tmp_path
 
 @pytest.mark.docker
 @pytest.mark.exhaustive
+@pytest.mark.release
 @named
 def test_all_solutions_score_and_wrong_answers_do_not(folder: Path, tmp_path: Path) -> None:
     assert failures(folder, [str(row["id"]) for row in rows(folder / "cases.jsonl")], tmp_path / "bundle") == []

@@ -1,9 +1,10 @@
 """A WSGI application of one line. Each process of its server writes a line when it is loaded."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 
-print("loaded", file=sys.stderr, flush=True)
+os.write(sys.stderr.fileno(), b"loaded\n")  # at once, so that lines of two processes do not mix
 
 
 def application(environ: object, start_response: Callable[[str, list[tuple[str, str]]], object]) -> Iterable[bytes]:
