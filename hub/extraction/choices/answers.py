@@ -10,7 +10,7 @@ from hub.extraction.choices.exclusions import remaining_label
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
-from hub.extraction.choices.phrases import OPTION
+from hub.extraction.choices.phrases import OPTION, TICKS
 from hub.extraction.choices.positions import (
     closing_option,
     marked_label,
@@ -27,7 +27,7 @@ from hub.extraction.normalization import answer_text, without_struck
 
 _ALSO_REOPENING = re.compile(r"^(?:(?:actually|no|sorry)[ ,:;.!—–-]+)+", re.IGNORECASE)  # "Wait, actually B."
 _OPTION = re.compile(rf"^{OPTION}\s+(?=\S+$)", re.IGNORECASE)  # before a label that ends the text
-_POINTERS = "✅✔✓☑👉➡→=>\ufe0f "  # around a label that is the entire answer
+_POINTERS = f"{TICKS}👉➡→=>\ufe0f "  # around a label that is the entire answer
 _MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 
 

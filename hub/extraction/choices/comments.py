@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import flatten
-from hub.extraction.choices.phrases import OPTION, SAID_RIGHT, SAID_WRONG
+from hub.extraction.choices.phrases import OPTION, SAID_RIGHT, SAID_WRONG, TICKS
 from hub.extraction.choices.positions import without_listing
 
-_TICKS = "✅✔✓☑"
 _CROSSES = "❌✗✘✖✕"
-_MARK_END = re.compile(rf"(?<=\S[ \t][{_TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
+_MARK_END = re.compile(rf"(?<=\S[ \t][{TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
 # "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
 _COMMENTED = re.compile(
     r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*(?:<-+|[-–—:|(=→])\s*|[.)\]]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
@@ -27,8 +26,8 @@ def ticked_label(reader: LabelReader, text: str) -> str | None:
     """Return the only label that *text* ticks: "A ❌, B ✅", "| B | ✅ |", "- [x] B"."""
     label = reader.label.replace("label", "before")
     pattern = re.compile(
-        rf"[\s>•*-]*(?:(?:[{_TICKS}]\ufe0f?|\[[xX]\]\s){reader.label}(?![\w'’]).*"
-        rf"|{label}(?:[)\]*_\"'.:,]{{1,4}}.*|\s[-–—:(|].*|\s*)[{_TICKS}]\ufe0f?[\s*_.]*)"
+        rf"[\s>•*-]*(?:(?:[{TICKS}]\ufe0f?|\[[xX]\]\s){reader.label}(?![\w'’]).*"
+        rf"|{label}(?:[)\]*_\"'.:,]{{1,4}}.*|\s[-–—:(|].*|\s*)[{TICKS}]\ufe0f?[\s*_.]*)"
     )
     parts = (part for line in text.split("\n") for part in _MARK_END.split(line.strip(" \t|")))
     ticked = {match["label"] or match["before"] for part in parts if (match := pattern.fullmatch(part))}

@@ -4,10 +4,9 @@ import re
 from collections.abc import Sequence
 
 from hub.extraction.choices.options import OptionReader, flatten, keep_words, without_articles
-from hub.extraction.choices.phrases import AFTER_LABEL, LIST_NUMBER, OPTION
+from hub.extraction.choices.phrases import AFTER_LABEL, LIST_NUMBER, OPTION, TICKS
 from hub.extraction.markup import strip_markup
 
-_TICKS = "✅✔✓☑\ufe0f \t"  # around a label that is the entire text
 SEVERAL = "\0several"  # in place of a label: the text names more than one
 
 
@@ -31,7 +30,7 @@ class LabelReader:
 
     def exact_label(self, text: str) -> str | None:
         """Return the label that *text* consists of, apart from markup around it."""
-        core = strip_markup(text.strip(_TICKS)).strip("()[]{}<>.:!?*_`'\"# \t$")
+        core = strip_markup(text.strip(f"{TICKS}\ufe0f \t")).strip("()[]{}<>.:!?*_`'\"# \t$")
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 

@@ -2,6 +2,7 @@
 
 import re
 
+TICKS = "✅✔✓☑"
 SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+|\n")
 # A label that is also a word ("A", "I") counts before other words only if one of these follows.
 AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the|but\s(?:[iI]|it|not)"
