@@ -85,6 +85,7 @@ def test_control_that_tab_skips_is_reported(visit: Visit, site: FullSite) -> Non
     assert "not reached: <a" in found
 
 
+@pytest.mark.exhaustive
 def test_escape_and_a_click_elsewhere_close_a_menu(visit: Visit, site: FullSite) -> None:
     page = visit(f"/runs/{site.run.pk}/", site.user)
     menu, summary = page.locator("#failures"), page.locator("#failures > summary")

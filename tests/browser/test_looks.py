@@ -310,6 +310,7 @@ def test_right_to_left_answers_are_compared_from_the_right(visit: Visit) -> None
     expect(page.get_by_role("region", name="Response B").locator("[dir=auto]")).to_have_text("הנה התשובה: 41.")
 
 
+@pytest.mark.exhaustive
 def test_printed_page_has_all_of_both_answers(visit: Visit, site: FullSite) -> None:
     page = visit(f"/review/{site.pair.pk}/", site.user, width=700)
     page.emulate_media(media="print")

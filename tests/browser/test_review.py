@@ -86,6 +86,7 @@ def test_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
     assert (stored.verdict, stored.suggestion_taken) == ("second", True)
 
 
+@pytest.mark.exhaustive
 def test_single_keys_can_be_turned_off(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -111,6 +112,7 @@ def test_suggestion_is_accepted_with_one_click(sign_in: SignIn) -> None:
     assert stored.issues.get().quote == "x < 1 & 2"
 
 
+@pytest.mark.exhaustive
 def test_mark_with_emoji_tab_and_wrapped_line_survives_reload(sign_in: SignIn) -> None:
     (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
     words = CODE[CODE.index(":\n\tname") : CODE.index(" & 2")]
@@ -132,6 +134,7 @@ def test_mark_with_emoji_tab_and_wrapped_line_survives_reload(sign_in: SignIn) -
     assert CODE[issue.start : issue.end] == words
 
 
+@pytest.mark.exhaustive
 def test_typed_quotes_are_located_or_rejected(sign_in: SignIn) -> None:
     (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
     page = sign_in(reviewer())
@@ -162,6 +165,7 @@ def test_reload_keeps_draft(sign_in: SignIn) -> None:
     expect(page.get_by_label("Both bad")).to_be_checked()
 
 
+@pytest.mark.exhaustive
 def test_reload_keeps_changes_that_are_not_saved_yet(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -228,6 +232,7 @@ def test_what_one_reviewer_entered_is_not_shown_to_the_next(sign_in: SignIn) -> 
     expect(page.get_by_label("Critique")).to_have_value("")
 
 
+@pytest.mark.exhaustive
 def test_key_for_the_critique_continues_after_its_text(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -240,6 +245,7 @@ def test_key_for_the_critique_continues_after_its_text(sign_in: SignIn) -> None:
     expect(page.get_by_label("Critique")).to_have_value("One. Two.")
 
 
+@pytest.mark.exhaustive
 def test_error_page_in_answer_to_a_draft_is_reported_in_one_sentence(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -251,6 +257,7 @@ def test_error_page_in_answer_to_a_draft_is_reported_in_one_sentence(sign_in: Si
     expect(state).not_to_contain_text("<html")
 
 
+@pytest.mark.exhaustive
 def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -271,6 +278,7 @@ def test_draft_that_is_not_saved_is_reported(sign_in: SignIn) -> None:
     assert Assignment.objects.get().draft["critique"] == "One."
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_reported_or_typed_while_a_slow_decision_is_sent(sign_in: SignIn) -> None:
     _first, second = waiting_pairs(2)
     page = sign_in(reviewer())
@@ -302,6 +310,7 @@ def test_nothing_is_reported_or_typed_while_a_slow_decision_is_sent(sign_in: Sig
     assert Preference.objects.get().verdict == "first"
 
 
+@pytest.mark.exhaustive
 def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
@@ -318,6 +327,7 @@ def test_critique_can_be_changed_after_a_decision_that_failed(sign_in: SignIn) -
     assert Preference.objects.get().critique == "One."
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["Source", "difference"])
 def test_focus_stays_on_the_link_that_switches_the_view_of_the_responses(sign_in: SignIn, name: str) -> None:
     waiting_pairs(1, texts=("one", "two"))
@@ -328,6 +338,7 @@ def test_focus_stays_on_the_link_that_switches_the_view_of_the_responses(sign_in
     expect(page.get_by_role("link", name=name)).to_be_focused()
 
 
+@pytest.mark.exhaustive
 def test_focus_stays_in_the_list_of_marks_after_one_is_removed(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=("one", "two"))
     page = sign_in(reviewer())
@@ -462,6 +473,7 @@ def marked(page: Page) -> list[str]:
     return highlighted(page)
 
 
+@pytest.mark.exhaustive
 def test_long_selections_are_marked_and_kept(sign_in: SignIn) -> None:
     text = "long " * 24_000 + "end"
     waiting_pairs(1, texts=(text, "two"))
@@ -481,6 +493,7 @@ def test_long_selections_are_marked_and_kept(sign_in: SignIn) -> None:
     assert [issue.quote == text for issue in Issue.objects.all()] == [True, True]
 
 
+@pytest.mark.exhaustive
 def test_triple_click_marks_the_line_and_not_the_whole_response(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=("first line\nlast line", "two"))
     page = sign_in(reviewer())
@@ -489,6 +502,7 @@ def test_triple_click_marks_the_line_and_not_the_whole_response(sign_in: SignIn)
     assert marked(page) == ["last line"]
 
 
+@pytest.mark.exhaustive
 def test_drag_beyond_the_end_marks_only_what_is_selected_of_the_response(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=("first line\nlast line", "two"))
     page = sign_in(reviewer())
@@ -556,6 +570,7 @@ def test_second_click_of_a_double_click_does_not_decide_the_next_pair(sign_in: S
     assert Preference.objects.filter(source="human").count() == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("button", ["Undo last", "Skip"])
 def test_last_words_before_skip_or_undo_are_kept_as_draft(sign_in: SignIn, button: str) -> None:
     waiting_pairs(2)
@@ -593,6 +608,7 @@ def test_decision_that_fails_is_reported_and_can_be_sent_again(sign_in: SignIn) 
     assert Preference.objects.get().critique == "Neither says why."
 
 
+@pytest.mark.exhaustive
 def test_decision_on_a_deleted_run_is_reported(sign_in: SignIn) -> None:
     (pair,) = waiting_pairs(1)
     page = sign_in(reviewer())

@@ -164,6 +164,7 @@ def test_marks_on_rendered_text_are_stored_as_spans_of_the_source(sign_in: SignI
     assert issue.start == MARKDOWN.index(quote)
 
 
+@pytest.mark.exhaustive
 def test_words_of_several_blocks_are_listed_apart(sign_in: SignIn) -> None:
     text = (
         "# Sum\n\nIt is **fo**ur.\n\n- one\n- two\n\n| n | f |\n| - | - |\n| 2 | 4 |\n\n```\nx = 1\ny = 2\n```\n\nEnd."
@@ -181,6 +182,7 @@ def test_words_of_several_blocks_are_listed_apart(sign_in: SignIn) -> None:
     expect(page.locator("#marks li")).to_contain_text("“Sum It is four. one two n f 2 4 x = 1 y = 2 End.”")
 
 
+@pytest.mark.exhaustive
 def test_marks_stay_in_place_in_the_source_view(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=(MARKDOWN, "two"))
     page = sign_in(reviewer())

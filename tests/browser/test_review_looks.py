@@ -131,6 +131,7 @@ def test_each_block_of_an_answer_has_its_own_direction(sign_in: SignIn, width: i
     assert all(page.locator(f".side-a {name}").first.evaluate(ends) < 20 for name in ("p", "ul"))
 
 
+@pytest.mark.exhaustive
 def test_each_line_of_the_source_has_its_own_direction(sign_in: SignIn) -> None:
     waiting_pairs(1, texts=("שלום.\nDone.", "Done.\nשלום."))
     page = sign_in(reviewer())
@@ -158,6 +159,7 @@ def test_tables_in_both_answers_are_no_landmarks_of_the_same_name(sign_in: SignI
         expect(page.locator(f".side-{side}").get_by_role("group", name="Table")).to_have_count(1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("width", "label"), [(1280, "Word difference"), (390, "Difference")])
 def test_button_of_the_difference_has_a_complete_label(sign_in: SignIn, width: int, label: str) -> None:
     code, _, _ = pairs()

@@ -49,6 +49,7 @@ def test_sign_in_redirects_to_requested_page(visit: Visit) -> None:
     assert page.url.endswith("/hub/?category=reasoning")
 
 
+@pytest.mark.exhaustive
 def test_reload_after_a_secret_is_shown_creates_no_second_one(visit: Visit) -> None:
     page = visit("/account/", member())
     page.get_by_role("button", name="Create token").click()
@@ -64,6 +65,7 @@ def test_reload_after_a_secret_is_shown_creates_no_second_one(visit: Visit) -> N
     assert (ApiToken.objects.count(), Webhook.objects.count()) == (1, 1)
 
 
+@pytest.mark.exhaustive
 def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -> None:
     page = visit("/account/", User.objects.create_user("ann"))
     sent: list[Request] = []
@@ -82,6 +84,7 @@ def test_second_click_while_the_server_works_sends_no_form_again(visit: Visit) -
     assert len(sent) == 1
 
 
+@pytest.mark.exhaustive
 def test_button_of_long_work_shows_it_and_can_be_pressed_again_after_a_minute(visit: Visit) -> None:
     page = visit("/endpoints/new/", User.objects.create_superuser("ann"))
     page.route("**/endpoints/new/", lambda route: None)  # the server does not answer
@@ -283,10 +286,17 @@ def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(vis
 @pytest.mark.parametrize(
     ("url", "label", "text", "button"),
     [
-        ("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is"),
-        ("/endpoints/new/", "Name", "mine", "Save"),
-        ("/account/webhooks/", "Address", "https://hooks.test/", "Create webhook"),
-        ("/teams/vision/", "User name", "bob", "Add to the team"),
+        pytest.param("/runs/new/", "Config as YAML or JSON", "name: mine", "Start the YAML as it is", id="run"),
+        pytest.param("/endpoints/new/", "Name", "mine", "Save", id="endpoint", marks=pytest.mark.exhaustive),
+        pytest.param(
+            "/account/webhooks/",
+            "Address",
+            "https://hooks.test/",
+            "Create webhook",
+            id="webhook",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param("/teams/vision/", "User name", "bob", "Add to the team", id="team", marks=pytest.mark.exhaustive),
     ],
 )
 def test_form_that_is_sent_after_the_session_ended_is_filled_again(
@@ -310,6 +320,7 @@ def test_form_that_is_sent_after_the_session_ended_is_filled_again(
     expect(page.get_by_label(label, exact=True)).to_have_value(text)
 
 
+@pytest.mark.exhaustive
 def test_boxes_and_choices_are_filled_again_after_the_session_ended(visit: Visit) -> None:
     user = User.objects.create_user("ann", password="a long enough one")
     page = visit("/account/", user)
@@ -334,6 +345,7 @@ def test_boxes_and_choices_are_filled_again_after_the_session_ended(visit: Visit
     expect(page.get_by_label("Expires")).to_have_value("90")
 
 
+@pytest.mark.exhaustive
 def test_form_that_has_expired_is_filled_again(visit: Visit) -> None:
     page = visit("/account/webhooks/", member())
     page.get_by_label("Address").fill("https://hooks.test/")
@@ -345,6 +357,7 @@ def test_form_that_has_expired_is_filled_again(visit: Visit) -> None:
     expect(page.get_by_label("Address")).to_have_value("https://hooks.test/")
 
 
+@pytest.mark.exhaustive
 def test_form_that_met_an_error_of_the_server_is_filled_again(visit: Visit) -> None:
     page = visit("/account/webhooks/", member())
     page.get_by_label("Address").fill("https://hooks.test/")
@@ -540,6 +553,7 @@ def search(page: Page, text: str) -> None:
     page.wait_for_url(re.compile(f"q={text}"))
 
 
+@pytest.mark.exhaustive
 def test_back_button_restores_rows_with_their_filters(visit: Visit) -> None:
     page = open_runs(visit)
     search(page, "other")
@@ -565,6 +579,7 @@ def test_order_and_filter_are_kept_while_paging(visit: Visit) -> None:
     expect(page).to_have_url(re.compile("q=nightly.*sort=run.*after="))
 
 
+@pytest.mark.exhaustive
 def test_leaving_a_search_field_does_not_load_the_rows_again(visit: Visit) -> None:
     page = open_runs(visit)
     search(page, "other")
@@ -584,6 +599,7 @@ def test_leaving_a_search_field_does_not_load_the_rows_again(visit: Visit) -> No
     assert len(asked) == 1
 
 
+@pytest.mark.exhaustive
 def test_filter_with_ended_session_opens_the_sign_in_page(visit: Visit) -> None:
     page = open_runs(visit)
     page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
@@ -602,6 +618,7 @@ def test_filter_and_order_of_responses_are_announced(visit: Visit) -> None:
     expect(page.locator("#announce")).to_have_text("No response matches. Show all.")
 
 
+@pytest.mark.exhaustive
 def test_focus_stays_on_the_button_that_opened_a_file_of_a_draft(visit: Visit, site: FullSite) -> None:
     page = visit(f"/hub/upload/{site.draft.pk}/", site.user)
     page.locator("#file-1").press("Enter")
@@ -621,6 +638,7 @@ def test_answers_and_search_are_in_view_with_400_percent_zoom(visit: Visit, site
     assert page.locator("#site-search").evaluate("field => field.offsetWidth") >= 100
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
     page = visit("/", member(), scheme="dark")
@@ -629,6 +647,7 @@ def test_pages_are_printed_in_light_colours(visit: Visit, scheme: str) -> None:
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 29, 27)"
 
 
+@pytest.mark.exhaustive
 def test_wide_tables_fit_on_paper_and_buttons_are_not_printed(visit: Visit, site: FullSite) -> None:
     a4 = 718  # pixels between the margins of a sheet
     for path in (f"/runs/{site.run.pk}/", f"/compare/?a={site.run.pk}&b={site.run.pk}", "/models/"):
@@ -638,6 +657,7 @@ def test_wide_tables_fit_on_paper_and_buttons_are_not_printed(visit: Visit, site
         expect(page.locator(".actions:visible")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_sorting_a_scrolled_list_keeps_its_headings_in_view(visit: Visit) -> None:
     page = open_runs(visit)
     page.evaluate("document.querySelector('#sort-run').scrollIntoView()")

@@ -37,7 +37,12 @@ def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedPr
     ("words", "code", "said"),
     [
         (["compare", "1", "2"], 2, "There is no run 1; none is stored yet."),
-        (["validate_bundle", "hub/catalog/word-problems", "--no-gates"], 0, "valid, 132 cases"),
+        pytest.param(
+            ["validate_bundle", "hub/catalog/word-problems", "--no-gates"],
+            0,
+            "valid, 132 cases",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param(["load_catalog"], 0, "word-problems@", marks=pytest.mark.exhaustive),
         (["createsuperuser", "--noinput", "--username", "ann", "--email", "ann@example.org"], 3, "manage.py prepare"),
     ],
@@ -51,7 +56,14 @@ def test_first_command_after_installation_ends_without_traceback(
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", [["comapre", "1"], ["help", "comapre"], ["--json", "eval"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["comapre", "1"], id="comapre 1"),
+        pytest.param(["help", "comapre"], id="help comapre", marks=pytest.mark.exhaustive),
+        pytest.param(["--json", "eval"], id="--json eval", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_unknown_command_is_invalid_input(tmp_path: Path, words: list[str]) -> None:
     done = manage(tmp_path / "var", *words)
     assert (done.returncode, "Unknown command" in done.stderr) == (2, True), done.stderr

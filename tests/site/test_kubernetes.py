@@ -86,24 +86,25 @@ def test_every_queue_has_a_worker_and_periodic_tasks_one_beat() -> None:
 def test_pods_that_wait_for_the_database_report_why() -> None:
     waiting = [container for _, pod in PODS for container in containers(pod) if container["name"] == "wait-for-setup"]
     assert len(waiting) == 4
-    for container in waiting:
-        with tempfile.TemporaryDirectory() as folder:  # a database that cannot be reached, and a stand-in for `sleep`
-            Path(folder, "sleep").write_text("#!/bin/sh\nkill $PPID\n", encoding="ascii")
-            Path(folder, "sleep").chmod(0o755)
-            done = subprocess.run(
-                container["command"],
-                cwd=settings.BASE_DIR,
-                env={
-                    "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-                    "LLMEVAL_VAR": folder,
-                    "DATABASE_URL": "postgres://llmeval@127.0.0.1:1/llmeval",
-                },
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        assert "The database cannot be reached" in done.stderr
-        assert done.stdout == "Waiting for the job llmeval-setup\n"
+    command = waiting[0]["command"]
+    assert all(container["command"] == command for container in waiting)
+    with tempfile.TemporaryDirectory() as folder:  # a database that cannot be reached, and a stand-in for `sleep`
+        Path(folder, "sleep").write_text("#!/bin/sh\nkill $PPID\n", encoding="ascii")
+        Path(folder, "sleep").chmod(0o755)
+        done = subprocess.run(
+            command,
+            cwd=settings.BASE_DIR,
+            env={
+                "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "LLMEVAL_VAR": folder,
+                "DATABASE_URL": "postgres://llmeval@127.0.0.1:1/llmeval",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "The database cannot be reached" in done.stderr
+    assert done.stdout == "Waiting for the job llmeval-setup\n"
 
 
 def test_site_stops_once_no_new_connections_are_sent_to_it() -> None:

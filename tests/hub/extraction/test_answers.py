@@ -15,7 +15,7 @@ from hub.extraction import (
     read_number,
     without_reasoning,
 )
-from tests.sampling import every_third
+from tests.sampling import sampled
 
 # ---- reasoning -------------------------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ HEAPS = {
 
 
 @pytest.mark.timeout(40)
-@every_third("heap", HEAPS)
+@sampled("heap", HEAPS, each=6)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """This takes a second. With quadratic patterns it would take minutes and exceed the time limit."""
     text = HEAPS[heap]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hub.extraction import code, fences
-from tests.sampling import every_third
+from tests.sampling import sampled
 
 SUM = "def total(xs):\n    return sum(xs)\n"
 
@@ -348,7 +348,7 @@ HEAPS = {
 }
 
 
-@every_third("heap", HEAPS)
+@sampled("heap", HEAPS, each=6)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """With quadratic patterns this would take minutes and exceed the time limit of the tests."""
     code(HEAPS[heap], entry_point="total", prefix=PREFIX)

@@ -156,6 +156,7 @@ assert (second.incomplete_details.reason, second.usage) == ("max_output_tokens",
     assert played.tools[0] == [{"type": "function", "function": {**TOOL, "strict": True}}]
 
 
+@pytest.mark.exhaustive
 def test_earlier_responses_can_be_continued_twice_and_with_other_instructions(play: Play) -> None:
     played = play(
         """
@@ -243,6 +244,7 @@ client.responses.create(model="gpt", input="Really?", previous_response_id=third
     assert played.new == [False, False, True, False]
 
 
+@pytest.mark.exhaustive
 def test_images_are_limited_in_number(play: Play) -> None:
     play(
         """
@@ -522,6 +524,7 @@ assert {answer} == "two"
     assert len(played.messages) == 2
 
 
+@pytest.mark.exhaustive
 def test_reply_that_no_client_has_read_is_kept_for_the_repetition(play: Play) -> None:
     """The first request is repeated only after another one, for which the model was asked later."""
     played = play(
@@ -554,6 +557,7 @@ asyncio.run(main())
     )
 
 
+@pytest.mark.exhaustive
 def test_client_that_cancels_its_request_does_not_disturb_the_next(play: Play) -> None:
     play(
         RAW

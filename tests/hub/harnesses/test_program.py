@@ -234,18 +234,24 @@ time.sleep(600)
     [
         pytest.param("os.kill(-1, 9)", id="kill-everything"),
         pytest.param("os.kill(os.getppid(), 9)", id="kill-the-relay"),
-        pytest.param("import shutil; shutil.rmtree('/tmp/.relay')", id="remove-the-folder"),
         pytest.param(
-            "os.rename('/tmp/.relay/requests', '/tmp/r'); os.symlink('/proc', '/tmp/.relay/requests')", id="link"
+            "import shutil; shutil.rmtree('/tmp/.relay')", id="remove-the-folder", marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            "os.rename('/tmp/.relay/requests', '/tmp/r'); os.symlink('/proc', '/tmp/.relay/requests')",
+            id="link",
+            marks=pytest.mark.exhaustive,
         ),
         pytest.param("open('/tmp/.relay/ended', 'w').write('[]')", id="forged-end"),
-        pytest.param("open('/tmp/.relay/ended', 'w').write('{\"code\": {}}')", id="forged-code"),
+        pytest.param(
+            "open('/tmp/.relay/ended', 'w').write('{\"code\": {}}')", id="forged-code", marks=pytest.mark.exhaustive
+        ),
         pytest.param(
             "open('/tmp/.relay/requests/' + '9' * 30, 'w').write('{}')",
             id="forged-request",
             marks=pytest.mark.exhaustive,
         ),
-        pytest.param("open('/tmp/.relay/requests/' + '9' * 5000, 'w')", id="long-name"),
+        pytest.param("open('/tmp/.relay/requests/' + '9' * 5000, 'w')", id="long-name", marks=pytest.mark.exhaustive),
         pytest.param(
             "[open('/tmp/.relay/requests/%d' % i, 'w') for i in range(10, 500)]",
             id="many-requests",

@@ -74,6 +74,7 @@ async def finish(image: str, command: str, tests: bytes = CHECK, rule: dict[str,
 # ---- tools -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_tools_work_on_one_box_and_results_show_exit_code_and_time(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo prepared > setup.txt\n"})
@@ -180,14 +181,23 @@ async def test_score_names_the_last_line_of_a_failing_script(image: str) -> None
         pytest.param(
             "printf '#!/bin/sh\\necho 42\\n' > cat; cp cat sh; cp cat test; chmod 755 cat sh test; PATH=/app:$PATH",
             id="replaced-programs",
+            marks=pytest.mark.exhaustive,
         ),
-        pytest.param("echo /app/evil.so > /etc/ld.so.preload; echo 'exit 0' > ~/.profile", id="preload"),
+        pytest.param(
+            "echo /app/evil.so > /etc/ld.so.preload; echo 'exit 0' > ~/.profile",
+            id="preload",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param("echo 42 > /tmp/real; ln -s /tmp/real answer", id="symbolic-link"),
-        pytest.param("ln -s /etc/hostname answer; mkfifo tests; ln -s / everything", id="links-and-pipes"),
-        pytest.param("kill -9 1; kill -9 -1", id="kill"),
+        pytest.param(
+            "ln -s /etc/hostname answer; mkfifo tests; ln -s / everything",
+            id="links-and-pipes",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param("kill -9 1; kill -9 -1", id="kill", marks=pytest.mark.exhaustive),
         pytest.param("mkdir -p /verify; echo 1 > reward.json; echo 1 > reward", id="reward-in-work-folder"),
         pytest.param('python3 -c \'import os\nfor i in range(1500): os.mkdir("d"); os.chdir("d")\'', id="deep-folders"),
-        pytest.param("head -c 15M /dev/zero > big; : > answer", id="full-disk"),
+        pytest.param("head -c 15M /dev/zero > big; : > answer", id="full-disk", marks=pytest.mark.exhaustive),
     ],
 )
 async def test_attacks_of_the_agent_do_not_score(image: str, attack: str) -> None:
@@ -496,6 +506,7 @@ def test_gate_shows_what_a_failing_solution_returned(tmp_path: Path, image: str)
     assert found and "cat: greetings.txt: No such file or directory" in found[1] and "exit code 1" in found[1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 def test_gold_script_of_a_program_has_no_note_about_unused_turns(tmp_path: Path, image: str) -> None:
     folder = write_documented_example(tmp_path, image)
@@ -560,6 +571,7 @@ def test_missing_image_of_a_service_is_reported_before_an_episode(image: str) ->
 ALLOWED = {"allow": ["files.example"]}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_refused_connections_are_in_the_result_of_the_command(
     image: str, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from django.test import override_settings
 from hub.templating import renderers, worker
 from hub.templating.renderers import Renderers, TemplatesUnavailable
 from hub.templating.templates import RenderError, check, render, render_many
-from tests.sampling import every_third
+from tests.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[3]
 X = "x" * 10_000
@@ -101,7 +101,7 @@ HOSTILE = {
 }
 
 
-@every_third("name", HOSTILE)
+@sampled("name", HOSTILE, each=6)
 def test_hostile_template_raises_an_error_with_bounded_memory(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RenderError, match=r"^template .*(does not render|does not compile|at most)"):

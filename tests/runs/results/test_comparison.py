@@ -298,7 +298,7 @@ def test_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str]) -> 
 # ---- on a terminal ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.exhaustive), 160])
+@pytest.mark.parametrize("width", [80, *(pytest.param(width, marks=pytest.mark.exhaustive) for width in (100, 160))])
 @pytest.mark.parametrize("slugs", [["python-functions"], ["python-functions", "instruction-following-with-care"]])
 def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[str]) -> None:
     versions = [stored_version(slug, cases=200) for slug in slugs]

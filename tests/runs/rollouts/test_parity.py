@@ -22,7 +22,7 @@ SLUGS = sorted(
     if (manifest.parent / "gold.jsonl").exists()  # workspaces have scripts instead, and need Docker
 )
 # Only in the exhaustive tests; `python-semantics` also runs code, and `changing-plans` also has several turns.
-SLOW = {"code-repair", "order-desk", "python-functions"}
+SLOW = {"code-repair", "instruction-following", "order-desk", "python-functions", "word-problems"}
 # The default suite repeats every tenth answer over REST, the exhaustive tests every third.
 SAMPLE_STEP, EXHAUSTIVE_STEP = 10, 3
 

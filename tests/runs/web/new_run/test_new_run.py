@@ -221,7 +221,7 @@ def test_models_are_searched_and_staff_search_their_names_at_endpoints(client: C
     assert 'value="large-07"' in show(client, f"{URL}?model_q=secret-07")
 
 
-@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("method", ["get", pytest.param("post", marks=pytest.mark.exhaustive)])
 def test_number_of_queries_is_fixed_with_hundreds_of_environments(client: Client, runner: User, method: str) -> None:
     def count(chosen: list[str]) -> int:
         given = form(environment=chosen, do=None)
