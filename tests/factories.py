@@ -109,11 +109,35 @@ def stored_run(
 
 def stored_response(run: Run, case: Case, status: str = "passed", *, model: str = "", **fields: Any) -> Response:
     """A response of *model* (by default the first) to *case*. A passed one scores 1, a failed one 0."""
+    part = run.environments.get(version_id=case.version_id)
+    response = _response(case, status, run_environment=part, run_model=_model_of(run, model), **fields)
+    response.save(force_insert=True)
+    return response
+
+
+def stored_outcomes(run: Run, outcomes: str, *, model: str = "", version: EnvironmentVersion | None = None) -> None:
+    """One response per case in order: `p` passed, `f` failed, `e` errored, `u` unscored, `-` none."""
+    words = {"p": "passed", "f": "failed", "e": "errored", "u": "unscored"}
+    part = run.environments.get(version=version) if version else run.environments.order_by("position")[0]
+    run_model = _model_of(run, model)
+    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
+    Response.objects.bulk_create(
+        _response(case, words[letter], run_environment=part, run_model=run_model)
+        for case, letter in zip(cases, outcomes, strict=True)
+        if letter != "-"
+    )
+
+
+def _model_of(run: Run, label: str) -> RunModel:
+    """The model with *label*, or the first one if it is empty."""
     models = run.models.filter(role="").order_by("position")
-    return Response.objects.create(
+    return models.get(label=label) if label else models[0]
+
+
+def _response(case: Case, status: str, **fields: Any) -> Response:
+    """A response that is not stored yet."""
+    return Response(
         **{
-            "run_environment": run.environments.get(version_id=case.version_id),
-            "run_model": models.get(label=model) if model else models[0],
             "case": case,
             "status": status,
             "score": {"passed": 1.0, "failed": 0.0}.get(status),
@@ -129,16 +153,6 @@ def stored_response(run: Run, case: Case, status: str = "passed", *, model: str 
             **fields,
         }
     )
-
-
-def stored_outcomes(run: Run, outcomes: str, *, model: str = "", version: EnvironmentVersion | None = None) -> None:
-    """One response per case in order: `p` passed, `f` failed, `e` errored, `u` unscored, `-` none."""
-    words = {"p": "passed", "f": "failed", "e": "errored", "u": "unscored"}
-    part = run.environments.get(version=version) if version else run.environments.order_by("position")[0]
-    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
-    for case, letter in zip(cases, outcomes, strict=True):
-        if letter != "-":
-            stored_response(run, case, words[letter], model=model)
 
 
 def stored_score(response: Response, rule: str = "answer", value: float | None = 0.0, **fields: Any) -> Score:

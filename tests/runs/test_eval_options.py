@@ -62,6 +62,12 @@ def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFi
     assert "line 6: roles.user: no model is registered as 'nobody'; known are demo, demo-hasty. Or describe it" in said
 
 
+def test_config_in_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "run.yaml").write_text("name: x\n")
+    assert "environments: missing" in run_command("eval", "--config=~/run.yaml", "--dry-run", code=2)
+
+
 def test_empty_config_names_no_other_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.yaml"
     path.touch()

@@ -213,12 +213,6 @@ def make_eval(folder: Path, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_config_in_the_home_folder_is_found(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text("name: x\n")
-    done = manage(tmp_path / "var", "eval", "--config=~/run.yaml", "--dry-run", HOME=str(tmp_path))
-    assert (done.returncode, "environments: missing" in done.stderr) == (2, True), done.stderr
-
-
 def test_commands_start_without_the_large_libraries() -> None:
     # Each of them takes a tenth of a second or more to load, and memory in every process.
     large = ["PIL", "boto3", "docker", "mlflow", "numpy", "openai", "pandas", "pyarrow", "scipy"]

@@ -228,16 +228,24 @@ grep -q secret /tmp/out && echo 1 > "$REWARD" || echo 0.25 > "$REWARD"
     ("script", "value", "reason"),
     [
         (b'echo \'{"reward": 0.5, "reason": "half"}\' > "$REWARD"', 0.5, "half"),
-        (b'printf \'\\357\\273\\277{"reward": 0.5, "reason": "half"}\' > "$REWARD"', 0.5, "half"),  # byte order mark
+        pytest.param(
+            b'printf \'\\357\\273\\277{"reward": 0.5, "reason": "half"}\' > "$REWARD"',
+            0.5,
+            "half",
+            id="byte-order-mark",
+            marks=pytest.mark.exhaustive,
+        ),
         (b"exit 0", None, "tests/test.sh wrote no reward.json; it ended with exit code 0."),
         (b"echo 1 >&2; false", None, "tests/test.sh wrote no reward.json; it ended with exit code 1: 1"),
         (b'echo NaN > "$REWARD"', None, "The reward in reward.json is nan; it must be from 0 to 1."),
         (b"sleep 60", 0.0, "tests/test.sh did not end within 2 seconds."),
-        (
+        pytest.param(
             b"#!/bin/pyhton3 -I\n",
             None,
             "tests/test.sh wrote no reward.json; it ended with exit code 127: "
             "the image has no '/bin/pyhton3', which the first line of the script names.",
+            id="unknown-interpreter",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )

@@ -64,6 +64,7 @@ def test_run_continues_its_episodes_after_kill_9(tmp_path: Path, turns: int, div
     check_kill_9(tmp_path, turns, diverged, {})
 
 
+@pytest.mark.exhaustive
 def test_run_continues_its_episodes_in_native_boxes_after_kill_9(tmp_path: Path, native: dict[str, str]) -> None:
     check_kill_9(tmp_path, 1, False, native)
 

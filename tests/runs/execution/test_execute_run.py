@@ -856,7 +856,13 @@ def test_run_is_complete_without_missing_or_errored_responses_and_failed_stages(
     assert is_run_complete(run) == complete
 
 
-@pytest.mark.parametrize("words", [["eval", "--config", "configs/eval_v1.yaml"], ["runs", "list", "--json"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["eval", "--config", "configs/eval_v1.yaml"], id="eval", marks=pytest.mark.exhaustive),
+        pytest.param(["runs", "list", "--json"], id="runs list"),
+    ],
+)
 def test_unreachable_database_is_reported_in_one_line(folder: Path, words: list[str]) -> None:
     environment = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "LLMEVAL_VAR": str(folder / "v")}
     command = [sys.executable, "manage.py", *words]

@@ -100,6 +100,7 @@ def snapshot() -> list[dict[str, object]]:
     return [model_to_dict(row) for kind in (*kinds, EpisodeSession) for row in kind._default_manager.order_by("pk")]
 
 
+@pytest.mark.exhaustive
 def test_members_see_the_things_of_their_team(world: World) -> None:
     client = signed_in(world.insider)
     seen = {url for url in addresses(samples=world.samples) if url not in SIGNS_OUT and secrets_in(client.get(url))}
