@@ -38,7 +38,7 @@ _RELATION = re.compile(
 EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\b", re.IGNORECASE)
 _OPERATOR = re.compile(
     r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div|[pb]?mod)\b"
-    r"|\b(?:mod|modulo|plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
+    r"|\b(?:mod|modulo|plus|minus|times|choose|divided by|multiplied by|mal|por)\b|\^",
     re.IGNORECASE,
 )
 _VARIABLES = r"(?:[abijnqrvwxyz]|[abxyz]{2,3})"  # letters that are no units
@@ -73,7 +73,8 @@ _TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years
 # A number beside a variable is part of a formula: n(n+1)/2, x - 5.
 _AFTER_VARIABLE = re.compile(
     r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?\{?\s?$"
-    r"|\b[a-z]_\{\s?$|\b[fgh]\(\s?$"
+    r"|(?:π|\\pi\s?|\bpi\s?|\ba)\s?/\s?\(?\s?$"
+    r"|\b[a-z]_\{\s?$|\b[fghCP]\(\s?$"
     r"|(?:\\(?:ln|log|lg|exp|sin|cos|tan)|\b(?:ln|log|exp(?=\s?[({])|sin|cos|tan))(?:_\{?\w{0,3}\}?)?\s?[({]{0,2}\s?$"
     r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
     r"|(?:√|\\sqrt(?:\[\d\])?|\bsqrt)\s?[({]?\s?$"

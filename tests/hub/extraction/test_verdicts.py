@@ -273,8 +273,14 @@ def test_numbers_after_a_preposition_or_definition_may_still_be_several(text: st
     assert read_number(text).quantity is None
 
 
-@pytest.mark.parametrize("text", ["√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"])
-def test_unmarked_roots_and_multiples_of_pi_are_no_numbers(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("√42", r"\sqrt{42}", "42π", r"The area is 42\pi.", r"$\sqrt[3]{42}$", "4√42"),
+        *("The angle is π/42.", r"$\pi/42$", "It is a/42.", "The answer is 42 choose 3.", "It is C(42, 2).", "C(42,2)"),
+    ],
+)
+def test_unmarked_formulas_are_not_evaluated_and_are_no_numbers(text: str) -> None:
     assert read_number(text).quantity is None
 
 
