@@ -10,7 +10,7 @@ from hub.extraction.choices.exclusions import remaining_label
 from hub.extraction.choices.initials import Initials
 from hub.extraction.choices.labels import SEVERAL, LabelReader
 from hub.extraction.choices.options import SHORT_TEXT, flatten
-from hub.extraction.choices.phrases import OPTION, TICKS
+from hub.extraction.choices.phrases import ASIDE, OPTION, TICKS
 from hub.extraction.choices.positions import (
     closing_option,
     marked_label,
@@ -47,7 +47,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     initials = Initials(labels, choices)
     text = initials.join(unicodedata.normalize("NFKC", without_struck(answer_text(text)).strip()))
     reader = LabelReader(labels, [initials.join(option) for option in choices])
-    text = reader.without_question(text)
+    text = ASIDE.sub("", reader.without_question(text))
     only = _OPTION.sub("", text.strip(_POINTERS))
     if exact := reader.exact_label(only) or reader.options.label_of_equal_option(text, flatten, 1):
         return exact

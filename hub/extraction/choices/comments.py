@@ -13,7 +13,7 @@ _CROSSES = "❌✗✘✖✕"
 _MARK_END = re.compile(rf"(?<=\S[ \t][{TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
 # "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
 _COMMENTED = re.compile(
-    r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*(?:<-+|[-–—:|(=→])\s*|[.)\]]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
+    r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*(?:<-+|[-–—:|(=→])\s*|[.)\]?]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
     rf"(?:(?P<right>{SAID_RIGHT})|(?P<wrong>{SAID_WRONG}))"
 )
 _VERDICT_HEADING = re.compile(
@@ -46,7 +46,10 @@ def commented_label(reader: LabelReader, text: str) -> tuple[str | None, set[str
     if reader.options.are_comments:
         return None, wrong
     lines = _with_verdicts(text.split("\n"))
-    next_option = re.compile(rf"[,;]\s+(?=[(\[]?(?:{reader.any})[)\].]?\s*[-–—:=]\s)")
+    next_option = re.compile(
+        rf"[,;]\s+(?=[(\[]?(?:{reader.any})[)\].]?\s*[-–—:=]\s)"
+        rf"|\.\s+(?=[(\[]?(?:{reader.any})[)\].]\s+(?:{SAID_RIGHT}|{SAID_WRONG}))"
+    )
     for part in itertools.chain.from_iterable(map(next_option.split, lines)):
         comment = _COMMENTED.match(part.strip(" \t>|•-*_"))
         if comment and (label := _label_of_commented(reader, comment["option"])):

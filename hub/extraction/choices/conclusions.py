@@ -60,7 +60,7 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
     """Return the patterns of concluding sentences. The label is the group `label`."""
     any_ = reader.any
     end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{AFTER_LABEL}|{BESIDES})\b)"
-    label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
+    label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?!\w|['’]\w)"
     return (
         rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{VERDICT}\b",
         # "B: correct", but not "yes or no? Yes" if "yes" is a label itself
@@ -92,7 +92,7 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
         rf"[(\[*_\"']{{0,4}}(?:{any_})(?![\w'’])",
         rf"(?i:\bnot\s+(?:{OPTION}\s+)?)[(\[*]{{0,4}}(?:{any_})[)\]*]{{0,4}},?\s+but\s+(?:rather\s+)?(?i:{OPTION}\s+)?{label}",
         # "La opción correcta es la C", "C ist richtig", "正确选项是C", "选C"
-        rf"(?i:\b{OPTION}(?:\s+[^\W\d]{{2,14}}){{0,2}}?\s*(?:es|est|é|è|ist|is|lautet|—|–|-|:)?\s+"
+        rf"(?i:\b{OPTION}(?:\s+[^\W\d]{{2,14}}){{0,2}}?\s*(?:es|est|é|è|ist|is|['’]s|lautet|—|–|-|:)?\s+"
         rf"(?:la |el |die |le |(?-i:[ao]) )?)"
         rf"{label}(?=[)\]*\"'.,!。]*\s*$|[)\]*\"']*[.!。])",
         rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+(?:ist|es|est|è|é|är|is)\s+(?:die\s|la\s|le\s|a\s|o\s|das\s)?"

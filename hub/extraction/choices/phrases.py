@@ -11,7 +11,7 @@ _NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impos
 _NO_LIMIT = r"(?!\s(?:half|part(?:ly|ially)?|sometimes|true|right|correct|valid|an?|if|when|for|in)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
-    r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|one|left"
+    r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|odd one|one|left"
     rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains"
     rf"|wins(?=\s*[.!,;]|\s*$)|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
@@ -19,6 +19,11 @@ VERDICT = (
     r"|(?:is\s+the|seems|looks|appears)\s+most\s+(?:accurate|appropriate|likely|plausible|suitable|reasonable|consistent))"
 )
 _ALL_BUT = r"(?:anything|everything|any|all)(?: \w+)? but"
+# "Rome, however, is wrong"
+ASIDE = re.compile(
+    r",\s(?:however|though|of course|on the other hand|(?:by|in) contrast|in fact|indeed|clearly|obviously),(?=\s)",
+    re.IGNORECASE,
+)
 DENIAL = re.compile(rf"\b(?:not|neither|nor|none|never|except|{_ALL_BUT})\b|n['’]t\b", re.IGNORECASE)
 # The text of an option after its label: "D) None of the above".
 NEGATIVE_OPTION = r"[ ]{0,3}(?:None of|Neither|Never|Nothing|Not (?:enough|given|possible|applicable))\b"

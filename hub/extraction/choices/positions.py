@@ -68,7 +68,7 @@ def trailing_label(reader: LabelReader, sentence: str) -> str | None:
     """Return the label at the end of a sentence after a colon, dash or adverb: "It speeds up: B.", "Probably B"."""
     adverb = r"(?i:probably|likely|most likely|definitely|clearly|surely|obviously|certainly|i think|i guess|i believe)"
     match = re.search(
-        rf"(?:[:—–]|\s-|->|→|^\W*{adverb},?)\s{{0,4}}[(\[*_\"']{{0,4}}(?P<label>{reader.any})[)\]*_\"'.!]{{0,6}}\s*$",
+        rf"(?:[:—–]|\s-|[-=]>|[→⇒]|^\W*{adverb},?)\s{{0,4}}[(\[*_\"']{{0,4}}(?P<label>{reader.any})[)\]*_\"'.!]{{0,6}}\s*$",
         sentence,
     )
     return match["label"] if match else None

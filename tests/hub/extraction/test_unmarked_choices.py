@@ -98,3 +98,23 @@ def test_first_line_that_is_a_label_decides_before_remarks_on_other_options() ->
 def test_many_options_with_a_full_stop_do_not_stall(text: str) -> None:
     """This takes a second. If each full stop were compared with each option, it would exceed the time limit."""
     choice(text, FOUR, ["Dr. Seuss", "Mark Twain", "St. Augustine", "U.S. Steel"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("I choose 'B'.", "Hence option 'B'.", "It's 'B'", "The answer's B.", "It works => B", "Therefore ⇒ B"),
+        *("B is the odd one out.", "The odd one out is Paris.", "Paris? Correct."),
+        "A. Incorrect. B. Correct. C. Incorrect. D. Incorrect.",
+    ],
+)
+def test_label_in_quotation_marks_after_an_arrow_or_in_a_contraction_is_chosen(text: str) -> None:
+    assert choice(text, FOUR, ["London", "Paris", "Rome", "Berlin"]) == "B"
+
+
+@pytest.mark.parametrize("aside", ["however", "of course", "on the other hand", "though"])
+@pytest.mark.parametrize("option", ["B", "Paris"])
+def test_option_that_is_rejected_after_an_aside_is_not_chosen(option: str, aside: str) -> None:
+    assert choice(f"{option}, {aside}, is not correct.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
+    assert choice(f"{option}, {aside}, is wrong.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
+    assert choice(f"{option}? Wrong.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
