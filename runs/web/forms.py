@@ -123,7 +123,7 @@ class _AnyCaseChoiceField(forms.ChoiceField):
     """Choice whose values are lower case, and may be given in any case, such as `True` by Python clients."""
 
     def to_python(self, value: object) -> str:
-        return super().to_python(value).lower()
+        return str(super().to_python(value)).lower()
 
 
 class EpisodesFilter(FilterForm):
