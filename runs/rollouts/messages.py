@@ -10,7 +10,10 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 
 
 def validate_message(message: object) -> Message:
-    """Return *message* as an assistant message of chat completions. Raises RolloutError."""
+    """Return *message* as an assistant message of chat completions. Raises RolloutError.
+
+    Calls without an id get that of their results (`native_calls`), so that the transcript connects them.
+    """
     if not isinstance(message, dict):
         raise RolloutError('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
     if len(json.dumps(message)) > MAX_MESSAGE_BYTES:
@@ -26,6 +29,8 @@ def validate_message(message: object) -> Message:
         raise RolloutError("`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}.")
     if not content and not calls:
         content = content or ""
+    if calls:
+        message = {**message, "tool_calls": [_with_id(call, number) for number, call in enumerate(calls)]}
     return cast(Message, {**message, "role": "assistant", "content": content})
 
 
@@ -36,3 +41,9 @@ def _is_tool_call(call: object) -> bool:
         and isinstance(function.get("name"), str)
         and isinstance(function.get("arguments"), str)
     )
+
+
+def _with_id(call: dict[str, object], number: int) -> dict[str, object]:
+    identity = call.get("id")
+    known = isinstance(identity, str) and identity
+    return {**call, "id": identity if known else f"call_{number}", "type": "function"}

@@ -193,8 +193,6 @@ def _execute_turn(
 ) -> StepAnswer:
     if session.done:
         raise EpisodeEnded("The episode is over. Start a new one.")
-    if session.expires_at < timezone.now():
-        raise EpisodeExpired("The episode has expired. Start a new one.")
     if turn is not None and turn != session.revision:
         raise WrongTurn(turn, session.revision)
     pending = PendingStep(turn=session.revision, request=request)
@@ -209,6 +207,8 @@ def _execute_turn(
             if session.pending != pending:
                 raise RolloutConflict(_OTHER_REQUEST.format(turn=turn)) from None
             return wait_for_answer(session=session, turn=turn, wait_s=wait_s)
+        if claimed and session.expires_at < timezone.now():  # an episode whose step is executed is not idle
+            raise EpisodeExpired("The episode has expired. Start a new one.")
         if claimed and wait_s is None:
             return execute()
         if claimed:

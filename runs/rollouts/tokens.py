@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from runs.rollouts.errors import RolloutError
 
@@ -57,10 +57,18 @@ def _ids(tokens: dict[str, object], key: str) -> list[int]:
 def _logprobs(values: object, count: int) -> list[float] | None:
     if values is None:
         return None
-    if not isinstance(values, list) or not all(type(item) in (int, float) and math.isfinite(item) for item in values):
+    if not isinstance(values, list) or not all(_is_finite(item) for item in values):
         raise RolloutError("It must be a list of finite numbers, or null.", "tokens.logprobs")
     if len(values) != count:
         raise RolloutError(
             f"It has {len(values)} values for {count} completion_ids; send one for each.", "tokens.logprobs"
         )
     return [float(item) for item in values]
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether *value* is a finite number. Integers may be too large for a float."""
+    try:
+        return type(value) in (int, float) and math.isfinite(cast(float, value))
+    except OverflowError:
+        return False

@@ -119,13 +119,16 @@ class SlicesFilter(EnvironmentFilter):
     by = forms.CharField(required=False, max_length=200)
 
 
-class EpisodesFilter(FilterForm):
-    done = forms.ChoiceField(required=False, choices=[_ALL, ("true", "done"), ("false", "not done")])
-    group = forms.CharField(required=False, max_length=32)
+class _AnyCaseChoiceField(forms.ChoiceField):
+    """Choice whose values are lower case, and may be given in any case, such as `True` by Python clients."""
 
-    def __init__(self, data: Mapping[str, object]) -> None:
-        given = {name: data[name] for name in data}  # `**` would copy the lists of a QueryDict
-        super().__init__({**given, "done": str(data.get("done", "")).lower()})
+    def to_python(self, value: object) -> str:
+        return str(super().to_python(value)).lower()
+
+
+class EpisodesFilter(FilterForm):
+    done = _AnyCaseChoiceField(required=False, choices=[_ALL, ("true", "done"), ("false", "not done")])
+    group = forms.CharField(required=False, max_length=32)
 
     def done_value(self) -> bool | None:
         """Return the value of the filter, or None if it is not set. Raises FilterError."""

@@ -142,6 +142,9 @@ def test_filter_with_several_values_is_rejected(api: APIClient, client: Client, 
         {"path": "status", "message": "status is given several times; give one value."},
     ]
     assert api.get("/api/v1/runs/?status=&status=completed&status=completed").json()["results"]
+    for repeated in ("done=true&done=false", "group=a&group=b"):
+        answer = api.get(f"/api/v1/episodes/?{repeated}")
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, repeated.partition("=")[0])
     client.force_login(ann)
     assert client.get("/runs/?status=completed&status=failed").status_code == 400
 

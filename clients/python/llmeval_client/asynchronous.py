@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -10,6 +11,7 @@ import httpx2
 
 from llmeval_client import state
 from llmeval_client.requests import (
+    LLMEvalError,
     Request,
     Unreachable,
     api_url,
@@ -22,7 +24,7 @@ from llmeval_client.requests import (
     read_body,
     replaced_file,
 )
-from llmeval_client.state import EpisodeState, FinishReason, assistant
+from llmeval_client.state import EpisodeState, FinishReason, assistant, delete_request
 from llmeval_client.types import Case, Message, ScoredConversation, StepResult, Tokens, Usage
 
 
@@ -40,7 +42,10 @@ class AsyncClient:
         )
 
     async def start(self, environment: str, **which: object) -> "AsyncEpisode":
-        """Start an episode; *which*: case, seed, attempt, model, roles, recordings as in the REST documentation."""
+        """Start an episode; *which*: case, seed, attempt, model, roles, recordings as in the REST documentation.
+
+        If it is cancelled while the server answers, the new episode is deleted first. So are those of `batch`.
+        """
         return AsyncEpisode(self, await self.send(state.start_request(environment, which)))
 
     async def cases(self, environment: str, **which: object) -> list[Case]:
@@ -111,6 +116,8 @@ class AsyncClient:
         raise AssertionError("unreachable code")
 
     async def _send_once(self, request: Request, out: BinaryIO | None) -> httpx2.Response:
+        if request.starts_episodes:
+            return await self._send_start(request)
         if out is None:
             return await self._http.request(request.method, request.path, **request.options())
         async with self._http.stream(request.method, request.path, **request.options()) as response:
@@ -122,6 +129,20 @@ class AsyncClient:
             async for chunk in response.aiter_bytes():
                 await asyncio.to_thread(out.write, chunk)
         return response
+
+    async def _send_start(self, request: Request) -> httpx2.Response:
+        """Send a request that starts episodes. If it is cancelled, wait for its answer and delete the episodes.
+
+        The server would start them nevertheless, and nobody would know their ids.
+        """
+        sending = asyncio.create_task(self._http.request(request.method, request.path, **request.options()))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with suppress(LLMEvalError, httpx2.TransportError):
+                for started in state.started_ids(read_body(await sending)):
+                    await self.send(delete_request(started))
+            raise
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -158,7 +179,7 @@ class AsyncEpisode(EpisodeState):
     async def delete(self) -> None:
         """End and delete the episode, if it still exists. An open episode counts against the limit of the server."""
         with missing_ignored():
-            await self._client.send(Request("DELETE", f"episodes/{self.id}/"))
+            await self._client.send(delete_request(self.id))
 
     async def __aenter__(self) -> Self:
         return self

@@ -46,6 +46,11 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def starts_episodes(self) -> bool:
+        """Whether the server stores new episodes. All other requests find the episode by its id, or store nothing."""
+        return "Idempotency-Key" in self.headers
+
     def options(self) -> dict[str, Any]:
         """Return the parameters for httpx2. The body is ASCII, because a model may write lone surrogates.
 

@@ -70,6 +70,16 @@ def batch_request(environment: str, given: Mapping[str, object]) -> Request:
     return post("episodes/batch", environment=environment, **given)
 
 
+def started_ids(answer: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the episodes in an answer of `episodes/` or `episodes/batch`."""
+    groups = answer.get("groups", [{"episodes": [answer]}])
+    return [str(item["id"]) for group in groups for item in group["episodes"]]
+
+
+def delete_request(episode: str) -> Request:
+    return Request("DELETE", f"episodes/{episode}/")
+
+
 def cases_request(environment: str, offset: int, given: Mapping[str, object]) -> Request:
     return post_turn("episodes/cases", environment=environment, offset=offset, **given)  # nothing is stored
 

@@ -24,7 +24,7 @@ from llmeval_client.requests import (
     read_body,
     replaced_file,
 )
-from llmeval_client.state import EpisodeState, FinishReason, assistant
+from llmeval_client.state import EpisodeState, FinishReason, assistant, delete_request
 from llmeval_client.types import Case, Message, ScoredConversation, StepResult, Tokens, Usage
 
 
@@ -170,7 +170,7 @@ class Episode(EpisodeState):
     def delete(self) -> None:
         """End and delete the episode, if it still exists. An open episode counts against the limit of the server."""
         with missing_ignored():
-            self._client.send(Request("DELETE", f"episodes/{self.id}/"))
+            self._client.send(delete_request(self.id))
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 from rest_framework.utils import json
 
-from hub.common.storable import unstorable_character
+from hub.common.storable import storable, unstorable_character
 
 MAX_DEPTH = 100
 TOO_DEEP = f"nests more than {MAX_DEPTH} levels deep"
@@ -20,7 +20,7 @@ class BoundedJSONParser(JSONParser):
     Deeper values would exceed Python's recursion limit later.
 
     Texts with U+0000 or a lone surrogate are rejected, because databases cannot store them. Views that accept texts of
-    models replace these characters instead: they use TranscriptJSONParser.
+    models use TranscriptJSONParser, which replaces these characters.
     """
 
     storable_only = True
@@ -40,9 +40,14 @@ class BoundedJSONParser(JSONParser):
 
 
 class TranscriptJSONParser(BoundedJSONParser):
-    """JSON with texts of models. The view replaces characters that cannot be stored."""
+    """JSON with texts of models, which may contain any character. Those that cannot be stored become U+FFFD."""
 
     storable_only = False
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
+        return storable(super().parse(stream, media_type, parser_context))
 
 
 def _read_json(stream: IO[bytes], encoding: str) -> dict[str, object]:

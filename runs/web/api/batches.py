@@ -6,6 +6,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
 from hub.selectors import may_see_content
 from runs.rollouts.batches import MAX_EPISODES, RolloutGroup, create_batch
@@ -114,6 +115,8 @@ class EpisodeBatch(EpisodeEndpoint):
 
 class ConversationScores(EpisodeEndpoint):
     """Score whole conversations. An item that cannot be scored has an `error`, and does not affect the others."""
+
+    parser_classes = [TranscriptJSONParser]
 
     @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, **FAILURES})
     def post(self, request: Request) -> Response:

@@ -221,7 +221,7 @@ class EpisodeDetail(EpisodeEndpoint):
 class EpisodeStep(EpisodeEndpoint):
     """Step one of your episodes with an assistant message. A repeated `turn` returns the stored answer."""
 
-    parser_classes = [TranscriptJSONParser]  # a model may write any character; the state stores U+FFFD for U+0000
+    parser_classes = [TranscriptJSONParser]
 
     @extend_schema(
         request=StepSerializer,

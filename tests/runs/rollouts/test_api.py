@@ -1,5 +1,6 @@
 """REST API for trainers, called by the client in docs/rl.md."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -265,6 +266,16 @@ def test_characters_that_cannot_be_stored_are_replaced_in_messages_infos_and_rea
     items = [{"case": "a", "messages": [body["message"]]}]
     scored = api.post("/api/v1/score", {"environment": "odd", "items": items}, format="json").json()
     assert scored["items"][0]["rules"] == answer["info"]["rules"]
+
+
+@pytest.mark.parametrize(("sent", "path"), [({"\ud800": 1}, "\ufffd"), ({"tokens": {"\ud800": []}}, "tokens.\ufffd")])
+def test_unknown_key_of_a_step_with_a_lone_surrogate_is_reported(
+    api: APIClient, version: EnvironmentVersion, sent: dict[str, object], path: str
+) -> None:
+    url = f"/api/v1/episodes/{begin(api).json()['id']}/step"
+    body = json.dumps({"message": {"role": "assistant", "content": "x"}, **sent})
+    answer = api.post(url, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, path)
 
 
 def test_error_of_the_code_of_a_bundle_with_a_lone_surrogate_is_returned(api: APIClient, tmp_path: Path) -> None:

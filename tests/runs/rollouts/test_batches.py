@@ -178,6 +178,14 @@ def test_score_returns_a_result_or_an_error_for_each_conversation(api: APIClient
     assert not EpisodeSession.objects.exists()
 
 
+def test_conversation_with_characters_that_cannot_be_stored_is_scored(api: APIClient) -> None:
+    items = [{"case": "france", "messages": say("\ud800\0")}, {"case": "peru\ud800", "messages": say("Lima")}]
+    body = json.dumps({"environment": "capitals", "items": [*items, {"case": "peru", "messages": say("Lima")}]})
+    answer = api.post("/api/v1/score", body, content_type="application/json")
+    assert [item["reward"] for item in answer.json()["items"]] == [0.0, None, 1.0]
+    assert answer.json()["items"][1]["error"]["message"] == "capitals@1.0.0 has no case 'peru\ufffd'."
+
+
 def test_failure_of_the_sandbox_affects_only_its_item(api: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     advance = conversations.advance
 
@@ -216,6 +224,7 @@ def test_tokens_of_a_step_are_stored_and_exported(api: APIClient) -> None:
         ({"prompt_ids": [True], "completion_ids": []}, "tokens.prompt_ids"),
         ({"prompt_ids": [], "completion_ids": [1], "logprobs": []}, "tokens.logprobs"),
         ({"prompt_ids": [], "completion_ids": [1], "logprobs": ["x"]}, "tokens.logprobs"),
+        ({"prompt_ids": [], "completion_ids": [1], "logprobs": [-(10**400)]}, "tokens.logprobs"),
         ({"prompt_ids": [], "completion_ids": [], "ids": []}, "tokens.ids"),
     ],
 )

@@ -88,6 +88,20 @@ def test_another_message_for_a_turn_in_progress_is_not_executed(http: Client, ex
     assert executed == ["Lima"]
 
 
+@pytest.mark.parametrize("query", ["", "?wait=30"])
+def test_step_repeated_after_the_episode_expired_during_it_returns_its_answer(
+    http: Client, executed: list[str], query: str
+) -> None:
+    episode = begin(http)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(http.post, f"{episode}/step", say("Lima", 0))
+        wait_until(lambda: executed == ["Lima"])
+        EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+        second = http.post(f"{episode}/step{query}", json=say("Lima", 0))
+    assert (second.status_code, second.json()) == (200, first.result().json())
+    assert executed == ["Lima"]
+
+
 def test_step_without_turn_does_not_wait(http: Client, executed: list[str]) -> None:
     episode = begin(http)
     with ThreadPoolExecutor(1) as threads:

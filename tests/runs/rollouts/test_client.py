@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from llmeval_client.requests import check, get, pause_before_retry, post, post_t
 from llmeval_client.state import assistant
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession
+from runs.rollouts import batches, creation
+from runs.web.api import episodes
+from tests.processes import wait_until
 
 CLIENT = settings.BASE_DIR / "clients" / "python"
 
@@ -247,6 +251,33 @@ def test_reset_without_a_seed_keeps_the_seed_of_the_environment(client: Client) 
     assert environment.reset()[1]["case"] == drawn[seed]
     other = next(other for other, case in drawn.items() if case != drawn[seed])
     assert environment.reset(seed=other)[1]["case"] == drawn[other]
+
+
+@pytest.mark.parametrize(("method", "options", "count"), [("start", {}, 1), ("batch", {"n": 2, "group_size": 2}, 4)])
+def test_cancelled_start_leaves_no_episode(
+    live_server: Any, token: str, monkeypatch: pytest.MonkeyPatch, method: str, options: dict[str, int], count: int
+) -> None:
+    create, creating, created = creation.create_rollout, threading.Event(), []
+
+    def create_slowly(*given: Any, **which: Any) -> Any:
+        creating.set()
+        time.sleep(0.2)
+        created.append(create(*given, **which))
+        return created[-1]
+
+    async def cancel() -> None:
+        async with AsyncClient(live_server.url, token) as client:
+            task = asyncio.create_task(getattr(client, method)("capitals", **options))
+            await asyncio.to_thread(creating.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    for module in (batches, episodes):
+        monkeypatch.setattr(module, "create_rollout", create_slowly)
+    asyncio.run(cancel())
+    wait_until(lambda: len(created) == count)
+    assert not EpisodeSession.objects.exists()
 
 
 def test_asynchronous_client_plays_a_group_concurrently(live_server: Any, token: str) -> None:

@@ -13,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from hub.common.storable import storable
+from hub.harnesses.steps.tool_calls import native_calls
 from hub.models import Environment, EnvironmentVersion
+from hub.protocols.messages import JSON, calls_of
 from hub.services import import_bundle
 from llmeval_site.tasks import prune
 from runs.models import EpisodeSession, ModelEndpoint
@@ -300,3 +302,14 @@ def test_unknown_case_is_rejected_by_name(user: User, version: EnvironmentVersio
 def test_invalid_assistant_message_is_rejected_with_reason(message: object, expected: str) -> None:
     with pytest.raises(RolloutError, match=expected):
         validate_message(message)
+
+
+def test_calls_without_an_id_get_that_of_their_results() -> None:
+    function: dict[str, JSON] = {"name": "ship", "arguments": "{}"}
+    sent: list[dict[str, JSON]] = [{"function": function}, {"id": "x", "function": function}, {"id": 5, "type": 7}]
+    sent[2]["function"] = function
+    stored = validate_message({"content": None, "tool_calls": sent})
+    kept = [(call["id"], call["type"]) for call in calls_of(stored)]
+    assert kept == [("call_0", "function"), ("x", "function"), ("call_2", "function")]
+    assert [call.id for call in native_calls(stored)] == [call["id"] for call in calls_of(stored)]
+    assert "id" not in sent[0]
