@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from hub.common.documents.validation import describe_error
 from hub.harnesses.steps.tool_calls import ParsedCall
 from hub.protocols.messages import JSON
 from hub.scorers.comparison.equality import composed_keys, composed_name, json_equal
@@ -176,7 +177,7 @@ def _expected(item: JSON, where: str) -> Expected:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([where, *(str(part) for part in first["loc"])])
-        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ValueError(f"{place}: {describe_error(first, ExpectedCall)}") from None
 
 
 def _leaderboard_call(item: Mapping[str, JSON], where: str) -> LeaderboardCall:
