@@ -413,6 +413,19 @@ def test_invalid_regex_is_rejected() -> None:
         ("103.01", {"target": 100, "relative": 0.03}, 0.0),
         ("It is 6 + 6 = 12.\n#### 12", {"target": "Six and six.\n#### 12"}, 1.0),
         ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
+        # By default, a small target is not lost in the absolute tolerance.
+        ("0", {"target": 1.6e-19}, 0.0),
+        ("3.2e-19", {"target": 1.6e-19}, 0.0),
+        ("1.6 × 10^-19 C", {"target": 1.6e-19}, 1.0),
+        ("1.61e-19", {"target": 1.6e-19, "relative": 0.01}, 1.0),
+        ("1.63e-19", {"target": 1.6e-19, "relative": 0.01}, 0.0),
+        ("-5e-8", {"target": 5e-8}, 0.0),
+        ("0.00005 %", {"target": 5e-7}, 1.0),
+        ("0.00006 %", {"target": 5e-7}, 0.0),
+        ("0.0000001", {"target": 0}, 1.0),
+        ("0.333333", {"target": "1/3"}, 1.0),
+        ("3e-7", {"target": 2e-7, "tolerance": 1e-6}, 1.0),
+        ("3e-7", {"target": 2e-7, "tolerance": None}, 0.0),
     ],
 )
 async def test_number_rule_compares_by_value(text: str, options: dict[str, Any], value: float) -> None:
