@@ -152,6 +152,14 @@ async def test_reason_of_a_call_that_is_expected_more_often_than_made_counts_the
     assert verdict.reason == "Expected a() once more; it was called 2 times."
 
 
+async def test_reason_shows_where_a_long_argument_differs() -> None:
+    text = "All work and no play makes Jack a dull boy. " * 10
+    verdict = await judged([{"name": "write", "arguments": {"text": f"{text}1"}}], ("write", {"text": f"{text}2"}))
+    assert verdict.reason == (
+        """write: argument text is …'o play makes Jack a dull boy. 2"', expected …'o play makes Jack a dull boy. 1"'."""
+    )
+
+
 async def test_calls_are_assigned_to_expectations_one_to_one() -> None:
     either = {"name": "f", "accept": {"x": [1, 2]}}
     one = {"name": "f", "arguments": {"x": 1}}
