@@ -34,6 +34,11 @@ class RegexOptions(ScorerOptions):
             raise ValueError(f"the pattern does not compile: {error}") from None
         return value
 
+    @field_validator("group")
+    @classmethod
+    def _number_or_name(cls, value: int | str) -> int | str:
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
     @model_validator(mode="after")
     def _has_group(self) -> "RegexOptions":
         pattern = regex.compile(self.pattern)

@@ -405,6 +405,11 @@ def test_regex_without_the_group_of_its_target_is_rejected(options: dict[str, An
     SCORERS["regex"].Options.model_validate(options)
 
 
+async def test_number_of_a_group_may_be_text_as_in_a_csv_file() -> None:
+    verdict = await judge("regex", "v=5", pattern=r"(v)=(\d)", group="2", target=5)
+    assert (verdict.value, verdict.reason) == (1.0, "Group 2 is '5'.")
+
+
 def test_invalid_regex_is_rejected() -> None:
     with pytest.raises(ValueError, match="does not compile"):
         SCORERS["regex"].Options.model_validate({"pattern": "("})
