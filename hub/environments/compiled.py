@@ -254,11 +254,14 @@ def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[
 
 
 def _most_specific(errors: Sequence[ErrorDetails], value: object) -> ErrorDetails:
-    """Return the deepest error of the first wrong option. Of a union, this is the error of the type that is meant."""
+    """Return the deepest error of the first wrong option. Of a union, this is the error of the type that is meant.
+
+    A misspelt key comes before the required key that is missing because of it.
+    """
     option = errors[0]["loc"][:1]
     return max(
         (item for item in errors if item["loc"][:1] == option),
-        key=lambda item: len(validation.location_in(value, item)),
+        key=lambda item: (len(validation.location_in(value, item)), item["type"] == "extra_forbidden"),
     )
 
 

@@ -10,8 +10,7 @@ from hub.common.problems import Problem
 from hub.common.wording import end_sentence
 from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
 from hub.harnesses.steps.bundle_code import BundleCode
-from hub.harnesses.tools import undeclared_imports
-from hub.manifest.code_check import code_problems
+from hub.manifest.code_check import code_problems, undeclared_imports
 from hub.protocols.messages import JSON, Message, Tool
 
 

@@ -1,6 +1,5 @@
 """The `tools` harness: functions of the bundle that the model may call and that change the episode's JSON state."""
 
-import ast
 from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
 
@@ -14,8 +13,8 @@ from hub.harnesses.steps.tool_calls import ParsedCall, call_problem, native_call
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions, ToolLoopState
 from hub.harnesses.steps.tool_schemas import STATE, ToolModule, ToolSourceError, read_tools
 from hub.harnesses.steps.user_turns import UserOptions, user_roles
+from hub.manifest.code_check import undeclared_imports
 from hub.protocols.messages import JSON, Message, Tool, text_of
-from sandbox.verdicts.parsing import parse
 
 
 class ToolsOptions(ToolLoopOptions):
@@ -134,26 +133,6 @@ class Tools(ToolLoop[ToolsOptions]):
 
     def roles(self, options: Mapping[str, object]) -> list[str]:
         return user_roles(options)
-
-
-def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str]:
-    """Return a sentence for each module of the bundle that the code at *paths* imports and that is not listed."""
-    problems = []
-    for path in paths:
-        if not path.endswith(".py"):
-            continue
-        try:
-            tree = parse(files[path])
-        except (SyntaxError, ValueError) as error:
-            problems.append(f"{path} is not Python: {error}")
-            continue
-        for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            for module in (f"{name.replace('.', '/')}.py" for name in names):
-                if module in files and module not in paths:
-                    problems.append(f"{path} imports {module}, which is not listed; add it to `reads`")
-    return problems
 
 
 def _module(options: ToolsOptions, files: Mapping[str, bytes]) -> ToolModule:

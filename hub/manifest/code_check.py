@@ -1,7 +1,12 @@
-"""Static checks of a bundle's Python file: that it parses and defines the functions that will be called."""
+"""Static checks of a bundle's Python files: that they parse, define the functions that will be called, and import
+no file of the bundle that is not listed.
+"""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from sandbox.verdicts.parsing import parse
 
 
 def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -33,3 +38,34 @@ def _takes(arguments: ast.arguments, count: int) -> bool:
     """Return whether a function with these *arguments* can be called with *count* positional values."""
     places = len(arguments.posonlyargs) + len(arguments.args)
     return places - len(arguments.defaults) <= count and (places >= count or arguments.vararg is not None)
+
+
+def undeclared_imports(paths: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
+    """Return a sentence for each module of the bundle that the code at *paths* imports and that is not listed."""
+    problems = []
+    for path in paths:
+        if not path.endswith(".py"):
+            continue
+        try:
+            tree = parse(files[path])
+        except (SyntaxError, ValueError) as error:
+            problems.append(f"{path} is not Python: {error}")
+            continue
+        modules = dict.fromkeys(f"{name.replace('.', '/')}.py" for name in _imported(tree, PurePosixPath(path).parent))
+        problems += [
+            f"{path} imports {module}, which is not listed; add it to `reads`"
+            for module in modules
+            if module in files and module not in paths
+        ]
+    return problems
+
+
+def _imported(tree: ast.Module, folder: PurePosixPath) -> Iterator[str]:
+    """Yield the full names of what code in *folder* imports; of `from lib import a` both lib and lib.a."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = folder.parts[: len(folder.parts) - node.level + 1] if node.level else ()
+            module = ".".join([*above, *filter(None, [node.module])])
+            yield from filter(None, [module, *(f"{module}.{alias.name}".lstrip(".") for alias in node.names)])

@@ -13,7 +13,9 @@ from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import (
     compared_text,
     forms,
+    normalized,
     quoted,
+    quoted_difference,
     require_targets,
     spellings,
     targets,
@@ -70,8 +72,10 @@ class ExactMatch(Scorer[ExactMatchOptions]):
             if forms(found, **how) & wanted_forms:
                 return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
         found = readings[min(1, len(readings) - 1)]
-        wanted = " or ".join(quoted(target) for target in accepted[:3])
-        return Verdict.of(False, f"Expected {wanted}, found {quoted(found)}.", found=found)
+        wanted, shown = " or ".join(quoted(target) for target in accepted[:3]), quoted(found)
+        if wanted == shown:  # only the beginnings of long texts are shown
+            wanted, shown = quoted_difference(normalized(accepted[0], **how), normalized(found, **how))
+        return Verdict.of(False, f"Expected {wanted}, found {shown}.", found=found)
 
 
 def _readings(submission: Submission, whole: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The rule `instructions`: the answer follows instructions that a program can verify."""
 
 import json
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -40,10 +40,7 @@ class InstructionsOptions(ScorerOptions):
     def _without_nulls(cls, value: object) -> object:
         """Accept rows of tables: JSON text, and mappings that have null for keys that do not apply."""
         items = value if isinstance(value, list) else [value]
-        try:
-            read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
-        except RecursionError:
-            raise ValueError("the JSON text is nested too deeply") from None
+        read = [_from_json(item, number) if isinstance(item, str) else item or {} for number, item in enumerate(items)]
         return [{k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item for item in read]
 
     @model_validator(mode="after")
@@ -62,6 +59,15 @@ class InstructionsOptions(ScorerOptions):
         ]
 
 
+def _from_json(text: str, number: int) -> object:
+    try:
+        return cast(object, json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"item {number} is text that is not JSON ({error}); write a mapping") from None
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+
+
 def _constraint(name: str, arguments: dict[str, object], *, as_in_ifeval: bool) -> Constraint:
     if name not in CONSTRAINTS:
         raise ValueError(CONSTRAINTS.describe_unknown(name))
@@ -69,7 +75,8 @@ def _constraint(name: str, arguments: dict[str, object], *, as_in_ifeval: bool) 
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt key is also missing, and of the two problems it is the one to fix.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
         place = ".".join([name, *(str(part) for part in first["loc"])])
         raise ValueError(f"{place}: {describe_error(first, kind)}") from None
 

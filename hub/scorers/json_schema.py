@@ -5,9 +5,10 @@ import asyncio
 from pydantic import ConfigDict, Field, field_validator
 
 from hub import extraction
+from hub.common.wording import sentence
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.comparison.equality import json_equal
+from hub.scorers.comparison.equality import json_difference
 from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted
 
 
@@ -59,8 +60,8 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
             return Verdict(value=None, reason=f"The pattern {str(slow)!r} took more than {PATTERN_TIMEOUT_S:g} s.")
         if problem is not None:
             return Verdict.of(False, f"At {problem.json_path}: {problem.message[:300]}.", path=problem.json_path)
-        if options.target is not None and not json_equal(_visible(value), _visible(options.target)):
-            return Verdict.of(False, f"Expected {quoted(repr(options.target))}, found {quoted(repr(value))}.")
+        if options.target is not None and (difference := json_difference(_visible(options.target), _visible(value))):
+            return Verdict.of(False, sentence(difference))
         return Verdict.of(True, "The JSON conforms to the schema.")
 
 

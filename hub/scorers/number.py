@@ -11,15 +11,18 @@ from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import quoted
 
+_TOLERANCE = Fraction(1, 10**6)
+
 
 class NumberOptions(ScorerOptions):
     """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a fraction of the target.
 
+    The default tolerance is 1e-6, or a thousandth of the target if that is less: 0 is not right for a target of 1e-9.
     A percent sign or a word such as million may be applied or ignored; see `Quantity.near`.
     """
 
     target: object = "{{ target }}"
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     relative: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @field_validator("target")
@@ -52,12 +55,19 @@ class Number(Scorer[NumberOptions]):
             return Verdict.of(False, f"Expected {wanted}; {quoted(reading.text)} does not give a single number.")
         if found is None:
             return Verdict.of(False, f"Expected {wanted}; the answer contains no number.")
-        passed = target.near(found, _as_written(options.tolerance), _as_written(options.relative))
+        passed = target.near(found, _allowed(options.tolerance, target.value), _as_written(options.relative))
         said = _plain(found.value)
         where = f"in {quoted(reading.text)}" if reading.marked else "as the last number"
         if passed:
             return Verdict.of(True, f"Found {said} {where}.", found=said)
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)
+
+
+def _allowed(tolerance: float | None, target: Fraction) -> Fraction:
+    """Return the absolute tolerance; without one in the options, the default for *target*."""
+    if tolerance is not None:
+        return _as_written(tolerance)
+    return min(_TOLERANCE, abs(target) / 1000) if target else _TOLERANCE
 
 
 def _as_written(tolerance: float) -> Fraction:

@@ -34,6 +34,11 @@ class RegexOptions(ScorerOptions):
             raise ValueError(f"the pattern does not compile: {error}") from None
         return value
 
+    @field_validator("group")
+    @classmethod
+    def _number_or_name(cls, value: int | str) -> int | str:
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
     @model_validator(mode="after")
     def _has_group(self) -> "RegexOptions":
         pattern = regex.compile(self.pattern)
@@ -68,12 +73,14 @@ class Regex(Scorer[RegexOptions]):
         except TimeoutError:
             return Verdict(value=None, reason=f"The pattern took more than {PATTERN_TIMEOUT_S:g} s on this answer.")
         if match is None:
-            return Verdict.of(False, f"The pattern {quoted(options.pattern)} is not found in {quoted(text)}.")
+            relation = "does not match the whole of" if options.match == "full" else "is not found in"
+            pattern_shown, answer = quoted(options.pattern, exactly=True), quoted(text, exactly=True)
+            return Verdict.of(False, f"The pattern {pattern_shown} {relation} {answer}.")
         if options.target is None:
             return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
         found = match[options.group] or ""
         said = found.strip()
         wanted = [unicodedata.normalize("NFC", target.strip()) for target in spellings([options.target])]
         passed = said.casefold() in map(str.casefold, wanted) if options.ignore_case else said in wanted
-        relation = "is" if passed else f"is not {quoted(wanted[0])} but"
-        return Verdict.of(passed, f"Group {options.group} {relation} {quoted(found)}.", found=found)
+        relation = "is" if passed else f"is not {quoted(wanted[0], exactly=True)} but"
+        return Verdict.of(passed, f"Group {options.group} {relation} {quoted(found, exactly=True)}.", found=found)

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 
 from hub.common.problems import Problem
 from hub.harnesses.base import Services
-from hub.manifest.code_check import code_problems
+from hub.manifest.code_check import code_problems, undeclared_imports
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
 from hub.scorers.base import (
@@ -59,10 +59,12 @@ class StateScorer(Scorer[StateScorerOptions]):
 
     def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         path, function = options.get("path"), options.get("function", "check")
-        if not isinstance(path, str) or "{{" in f"{path}{function}" or options.get("arguments"):
+        if not isinstance(path, str) or "{{" in f"{path}{function}":
             return []
-        calls = {str(function): ("case", "state", "transcript")}
-        return [Problem(text, "path") for text in code_problems(path, files[path], calls)]
+        takes_more = bool(options.get("arguments"))
+        calls = {} if takes_more else {str(function): ("case", "state", "transcript")}
+        wrong = [Problem(text, "path") for text in code_problems(path, files[path], calls)]
+        return wrong or [Problem(text, "reads") for text in undeclared_imports(self.code_paths(options), files)]
 
     def function_of(self, options: StateScorerOptions) -> tuple[str, dict[str, object]]:
         """Return the name of the function, and its keyword arguments besides case, state and transcript."""

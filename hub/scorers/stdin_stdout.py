@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -12,12 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict, run_job
-from hub.scorers.comparison.texts import quoted
+from hub.scorers.comparison.texts import excerpt, quoted
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Outcome, Status
-
-_SHOWN_BEFORE = 30  # characters that a reason shows before the first difference of two lines
 
 
 class InputOutput(BaseModel):
@@ -103,16 +101,7 @@ def _reason(number: int, case: InputOutput, outcome: Outcome) -> str:
     line, (expected, printed) = next(
         (line, pair) for line, pair in enumerate(pairs, 1) if pair[0].rstrip() != pair[1].rstrip()
     )
-    return (
-        f"Input {number}, line {line}: expected {_excerpt(expected, printed)}, printed {_excerpt(printed, expected)}."
-    )
-
-
-def _excerpt(text: str, other: str) -> str:
-    """Return the part of *text* around the first difference from *other*, with all characters visible."""
-    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
-    start = max(equal - _SHOWN_BEFORE, 0)
-    return f"{'…' if start else ''}{text[start : start + 2 * _SHOWN_BEFORE]!a}"
+    return f"Input {number}, line {line}: expected {excerpt(expected, printed)}, printed {excerpt(printed, expected)}."
 
 
 def _lines(found: str, wanted: str, tolerance: float) -> bool:

@@ -139,6 +139,8 @@ def _problem(options: ToolCallsOptions, wanted: Sequence[Expected], made: Sequen
             return f"{near.name}: {want.difference(near, folded=folded)}."
         if not made:
             return f"No call was made; expected {want}."
+        if times := sum(not want.difference(call, folded=folded) for call in made):
+            return f"Expected {want} once more; it was called {'once' if times == 1 else f'{times} times'}."
         names = ", ".join(sorted({call.name or "(no name)" for call in made})[:5])
         return f"Expected {want}, which was never called; calls went to {names}."
     if spare and options.extra == "forbid":

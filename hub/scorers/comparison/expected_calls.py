@@ -10,9 +10,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from hub.common.documents.validation import describe_error
 from hub.harnesses.steps.tool_calls import ParsedCall
 from hub.protocols.messages import JSON
 from hub.scorers.comparison.equality import composed_keys, composed_name, json_equal
+from hub.scorers.comparison.texts import excerpt
 
 ABSENT = ""  # among the acceptable values of the leaderboard's notation: the argument may be left out
 
@@ -176,7 +178,7 @@ def _expected(item: JSON, where: str) -> Expected:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([where, *(str(part) for part in first["loc"])])
-        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ValueError(f"{place}: {describe_error(first, ExpectedCall)}") from None
 
 
 def _leaderboard_call(item: Mapping[str, JSON], where: str) -> LeaderboardCall:
@@ -211,9 +213,17 @@ def _other_call(name: str, call: ParsedCall) -> str:
 
 def _differs(name: str, wanted: Sequence[JSON], value: JSON) -> str:
     listed = " or ".join(_short(one) for one in list(wanted)[:4] if one != ABSENT) or "left out"
-    return f"argument {name} is {_short(value)}, expected {listed}"
+    shown = _short(value)
+    if listed == shown:  # only the beginnings of long values are shown
+        expected_text, text = _text(wanted[0]), _text(value)
+        listed, shown = excerpt(expected_text, text), excerpt(text, expected_text)
+    return f"argument {name} is {shown}, expected {listed}"
+
+
+def _text(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _short(value: JSON) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = _text(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -80,7 +80,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 def _pattern(validator: Validator, pattern: str, instance: object, schema: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matches(pattern, instance):
-        yield ValidationError(f"{quoted(instance)} does not match {pattern!r}")
+        yield ValidationError(f"{quoted(instance, exactly=True)} does not match {pattern!r}")
 
 
 def _pattern_properties(

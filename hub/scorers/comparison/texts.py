@@ -2,12 +2,14 @@
 
 import re
 import unicodedata
+from itertools import takewhile
 
 from hub import extraction
 from hub.extraction.fences import split
 from hub.scorers.base import Submission
 
 SHOWN = 200  # characters of an answer that a reason quotes
+_SHOWN_BEFORE = 30  # characters that a reason shows before the first difference of two texts
 PATTERN_TIMEOUT_S = 2.0  # limit of a search for a pattern of a bundle in a text of a model
 
 
@@ -62,10 +64,24 @@ def require_targets(value: object) -> object:
     return value
 
 
-def quoted(text: str) -> str:
-    """Return *text* for a reason: quoted, on one line, shortened."""
-    flat = " ".join(text.split())
+def quoted(text: str, *, exactly: bool = False) -> str:
+    """Return *text* for a reason: quoted, on one line, shortened. *exactly*: with its white space and line breaks."""
+    flat = text if exactly else " ".join(text.split())
     return repr(flat if len(flat) <= SHOWN else flat[: SHOWN - 1] + "…")
+
+
+def quoted_difference(expected: str, found: str) -> tuple[str, str]:
+    """Return two texts that differ for a reason: only the parts around the difference if they would look the same."""
+    if quoted(expected) != quoted(found):
+        return quoted(expected), quoted(found)
+    return excerpt(expected, found), excerpt(found, expected)
+
+
+def excerpt(text: str, other: str) -> str:
+    """Return the part of *text* around the first difference from *other*, with all characters visible."""
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    start = max(equal - _SHOWN_BEFORE, 0)
+    return f"{'…' if start else ''}{text[start : start + 2 * _SHOWN_BEFORE]!a}"
 
 
 def compared_text(submission: Submission, extract: str) -> str:

@@ -69,6 +69,28 @@ def test_option_of_several_types_is_described_by_the_type_that_is_meant(tools, w
     assert caught.value.where == where
 
 
+@pytest.mark.parametrize(
+    ("rule", "where", "said"),
+    [
+        (
+            {"type": "stdin_stdout", "cases": [{"stdin": "1", "stdou": "2"}]},
+            "scoring.rules[0].cases[0].stdou",
+            "did you mean 'stdout'",
+        ),
+        (
+            {"type": "judge", "criteria": [{"name": "right", "txt": "Is it right?"}]},
+            "scoring.rules[0].criteria[0].txt",
+            "did you mean 'text'",
+        ),
+    ],
+)
+def test_misspelt_key_is_reported_rather_than_the_key_that_is_missing(rule, where, said):
+    with pytest.raises(CaseError) as caught:
+        compiled(scoring={"rules": [rule]}).rendered(case()).scoring_digest()
+    assert caught.value.where == where
+    assert said in str(caught.value)
+
+
 def test_input_digest_depends_only_on_the_input_of_the_model():
     environment = compiled()
     digest = environment.rendered(case()).input_digest()

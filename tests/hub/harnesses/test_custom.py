@@ -145,6 +145,25 @@ def test_missing_file_and_unlisted_import_are_reported_without_running_code():
         environment({"type": "custom"}, files={"harness.py": "import rules\nreset = step = print", "rules.py": ""})
 
 
+@pytest.mark.parametrize("rule", ["state", "custom"])
+@pytest.mark.parametrize(
+    ("path", "line", "module"),
+    [
+        ("check.py", "import marks", "marks.py"),
+        ("check.py", "from marks import mean", "marks.py"),
+        ("check.py", "from lib import marks", "lib/marks.py"),
+        ("check.py", "import lib.marks", "lib/marks.py"),
+        ("lib/check.py", "from .marks import mean", "lib/marks.py"),
+        ("lib/check.py", "from . import marks", "lib/marks.py"),
+    ],
+)
+def test_unlisted_import_of_a_rule_is_reported_without_running_code(rule, path, line, module):
+    files = {path: f"{line}\ndef check(case, state, transcript): return 1", "marks.py": "", "lib/marks.py": ""}
+    with pytest.raises(CompileError, match=rf"{path} imports {module}, which is not listed; add it to `reads`"):
+        environment({"type": "single_turn"}, files=files, rules=[{"type": rule, "path": path}])
+    environment({"type": "single_turn"}, files=files, rules=[{"type": rule, "path": path, "reads": [module]}])
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [

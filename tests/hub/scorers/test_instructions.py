@@ -490,7 +490,9 @@ async def test_null_kwargs_of_table_rows_are_ignored() -> None:
         ),
         (["length_constraints:number_words"], [{"num_words": 3, "relation": "about"}], "number_words.relation"),
         (["language:response_language"], [{"language": "klingon"}], "not a known language code"),
+        (["length_constraints:number_words"], [{"nun_words": 3}], "nun_words: unknown key; did you mean 'num_words'"),
         (["punctuation:no_comma"], [{}, {}], "1 ids have 2 kwargs"),
+        (["punctuation:no_comma", "punctuation:no_comma"], ["{}", "none"], r"item 1 is text that is not JSON"),
         ([], [], "at least 1"),
         (
             ["length_constraints:nth_paragraph_first_word"],

@@ -375,6 +375,21 @@ async def test_regex_passes_if_the_pattern_matches(text: str, options: dict[str,
     assert (await judge("regex", text, **options)).value == value
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        ("abc", {"pattern": "b", "match": "full"}, "The pattern 'b' does not match the whole of 'abc'."),
+        ("abc\ndef", {"pattern": "abc.def"}, r"The pattern 'abc.def' is not found in 'abc\ndef'."),
+        ("a  b", {"pattern": "a b"}, "The pattern 'a b' is not found in 'a  b'."),
+        ("a  b", {"pattern": "(a +b)", "target": "a b"}, "Group 1 is not 'a b' but 'a  b'."),
+        ("v=", {"pattern": r"v=(\d)?", "target": "5"}, "Group 1 is not '5' but ''."),
+    ],
+)
+async def test_reason_of_a_regex_shows_what_the_pattern_was_compared_with(text: str, options: Any, reason: str) -> None:
+    verdict = await judge("regex", text, **options)
+    assert (verdict.value, verdict.reason) == (0.0, reason)
+
+
 async def test_regex_timeout_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hub.scorers.regex.PATTERN_TIMEOUT_S", 0.05)
     verdict = await judge("regex", "a" * 60 + "b", pattern=r"^(a|a|aa)+$")
@@ -388,6 +403,11 @@ def test_regex_without_the_group_of_its_target_is_rejected(options: dict[str, An
     with pytest.raises(ValueError, match="the pattern has no group"):
         SCORERS["regex"].Options.model_validate({**options, "target": "b"})
     SCORERS["regex"].Options.model_validate(options)
+
+
+async def test_number_of_a_group_may_be_text_as_in_a_csv_file() -> None:
+    verdict = await judge("regex", "v=5", pattern=r"(v)=(\d)", group="2", target=5)
+    assert (verdict.value, verdict.reason) == (1.0, "Group 2 is '5'.")
 
 
 def test_invalid_regex_is_rejected() -> None:
@@ -413,6 +433,19 @@ def test_invalid_regex_is_rejected() -> None:
         ("103.01", {"target": 100, "relative": 0.03}, 0.0),
         ("It is 6 + 6 = 12.\n#### 12", {"target": "Six and six.\n#### 12"}, 1.0),
         ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
+        # By default, a small target is not lost in the absolute tolerance.
+        ("0", {"target": 1.6e-19}, 0.0),
+        ("3.2e-19", {"target": 1.6e-19}, 0.0),
+        ("1.6 × 10^-19 C", {"target": 1.6e-19}, 1.0),
+        ("1.61e-19", {"target": 1.6e-19, "relative": 0.01}, 1.0),
+        ("1.63e-19", {"target": 1.6e-19, "relative": 0.01}, 0.0),
+        ("-5e-8", {"target": 5e-8}, 0.0),
+        ("0.00005 %", {"target": 5e-7}, 1.0),
+        ("0.00006 %", {"target": 5e-7}, 0.0),
+        ("0.0000001", {"target": 0}, 1.0),
+        ("0.333333", {"target": "1/3"}, 1.0),
+        ("3e-7", {"target": 2e-7, "tolerance": 1e-6}, 1.0),
+        ("3e-7", {"target": 2e-7, "tolerance": None}, 0.0),
     ],
 )
 async def test_number_rule_compares_by_value(text: str, options: dict[str, Any], value: float) -> None:
@@ -643,3 +676,44 @@ def test_json_keys_may_be_composed_or_not() -> None:
 )
 async def test_reward_rule_requires_a_reward_from_0_to_1(reward: Any, value: Any) -> None:
     assert (await judge("reward", "", reward=reward)).value == value
+
+
+LONG = "A long sentence about the river and the town. " * 10
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "reason"),
+    [
+        ("same", "same.", "'same' is the target."),
+        ("old", "new", "Expected 'old', found 'new'."),
+        (
+            f"{LONG}It ends here",
+            f"{LONG}It ended there",
+            "Expected …'the river and the town. It ends here', found …'the river and the town. It ended there'.",
+        ),
+    ],
+)
+async def test_reason_shows_where_a_long_answer_differs_from_its_target(target: str, text: str, reason: str) -> None:
+    assert (await judge("exact_match", text, target=target)).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("target", "found", "reason"),
+    [
+        ({"a": 1, "b": [1, None]}, '{"b": [1, false], "a": 1.0}', "At $.b[1]: expected null, found false."),
+        ({"a": 1}, '{"a": "1"}', 'At $.a: expected 1, found "1".'),
+        ({"a": 0.5}, '{"a": 0.25}', "At $.a: expected 0.5, found 0.25."),
+        ({"a": 1, "b": 2}, '{"a": 1}', "At $: the key 'b' is missing."),
+        ({"a": 1}, '{"a": 1, "b": 2}', "At $: the key 'b' is not expected."),
+        ({"a": [1, 2]}, '{"a": [1]}', "At $.a: expected 2 items, found 1."),
+        ({"a": {"x": 1}}, '{"a": [1]}', 'At $.a: expected {"x": 1}, found [1].'),
+        (
+            [f"{LONG}1"],
+            f'["{LONG}2"]',
+            "At $[0]: expected …'about the river and the town. 1', found …'about the river and the town. 2'.",
+        ),
+    ],
+)
+async def test_reason_names_the_place_where_json_differs_from_its_target(target: Any, found: str, reason: str) -> None:
+    verdict = await judge("json_schema", found, schema={}, target=target)
+    assert (verdict.value, verdict.reason) == (0.0, reason)

@@ -145,6 +145,21 @@ async def test_strict_order_and_extra_calls(options: Any, made: str, value: floa
     assert reason in verdict.reason
 
 
+@pytest.mark.parametrize("order", ["any", "strict"])
+async def test_reason_of_a_call_that_is_expected_more_often_than_made_counts_the_calls(order: str) -> None:
+    assert (await judged([A, A], ("a", {}), order=order)).reason == "Expected a() once more; it was called once."
+    verdict = await judged([A, A, A], ("a", {}), ("a", {}), order=order)
+    assert verdict.reason == "Expected a() once more; it was called 2 times."
+
+
+async def test_reason_shows_where_a_long_argument_differs() -> None:
+    text = "All work and no play makes Jack a dull boy. " * 10
+    verdict = await judged([{"name": "write", "arguments": {"text": f"{text}1"}}], ("write", {"text": f"{text}2"}))
+    assert verdict.reason == (
+        """write: argument text is …'o play makes Jack a dull boy. 2"', expected …'o play makes Jack a dull boy. 1"'."""
+    )
+
+
 async def test_calls_are_assigned_to_expectations_one_to_one() -> None:
     either = {"name": "f", "accept": {"x": [1, 2]}}
     one = {"name": "f", "arguments": {"x": 1}}
@@ -202,7 +217,9 @@ async def test_malformed_calls_fail_with_storable_details(message: Any) -> None:
         ([["find"]], r"expect\[0\] is not a mapping"),
         (["{"], r"expect\[0\] is text that is not JSON"),
         (["[" * 100_000], r"expect\[0\] is text that is not JSON"),
-        ([{"name": "f", "args": {}}], r"expect\[0\].args: Extra inputs"),
+        ([{"name": "f", "argumnts": {}}], r"expect\[0\].argumnts: unknown key; did you mean 'arguments'\?"),
+        ([{"name": "f", "accept": {"x": 1}}], r"expect\[0\].accept.x: must be a valid list \(found 1\)"),
+        ([{"name": "f", "arguments": [1]}], r"expect\[0\].arguments: must be a mapping"),
         ([{"name": "f", "arguments": {"x": 1}, "free": ["x"]}], "x is named in more than one place"),
         ([{"name": "f", "optional": ["x"]}], "optional names x"),
         ([{"name": "f", "accept": {"x": []}}], "accept.x"),
