@@ -1,6 +1,7 @@
 """Gates on comparisons, ratios of cost and latency, and `manage.py compare` with several runs."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from runs.models import Response, Run, RunResult
-from runs.reports.comparison.files import comparison_matrices
+from runs.reports.comparison.files import comparison_matrices, gate_lines
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
@@ -161,6 +162,15 @@ def test_gate_says_why_a_ratio_has_no_interval(runs: list[Run]) -> None:
     old.update(cost_usd=0.0)
     (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
     assert (check.bounds, check.note) == (None, "B is zero, so that there is no ratio")
+
+
+def test_bound_of_an_interval_is_not_rounded_to_the_limit(runs: list[Run]) -> None:
+    result = decide_gate("accuracy >= -0.01; accuracy >= 0.05", compare_all(runs[:2]))
+    missed, met = (
+        replace(check, bounds=(low, 0.2)) for check, low in zip(result.checks, (-0.010003, 0.05), strict=True)
+    )
+    lines = gate_lines(replace(result, checks=[missed, met]))
+    assert [line.rpartition("interval ")[2] for line in lines] == ["[-0.010003, 0.2]", "[0.05, 0.2]"]
 
 
 @pytest.mark.django_db
