@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from hub.models import Case
 from runs.models import Response, Run, RunResult
 from runs.reports.comparison.files import comparison_matrices, gate_lines
 from runs.reports.comparison.verdicts import compared_rows
@@ -15,7 +16,7 @@ from runs.results.comparison.gate import Condition, GateError, decide_gate, pars
 from runs.results.comparison.pair import ComparisonError
 from runs.results.comparison.several import compare_all
 from runs.results.statistics.resampling import paired_ratio
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 
 
 def test_gate_has_conditions_with_differences_and_ratios() -> None:
@@ -139,6 +140,17 @@ def test_cost_gate_leaves_out_cases_answered_from_the_cache(runs: list[Run]) -> 
     (item,) = found[0].models[0].environments
     assert (item.paired.n, item.cost.n, item.cost.mean_a) == (40, 25, pytest.approx(0.02))
     assert "answered from the cache: 15 cases in A, 0 in B." in item.notes[-1]
+    assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
+
+
+def test_cost_leaves_out_attempts_without_a_request(runs: list[Run]) -> None:
+    # The first attempts cost 0.02 each. The others came from the cache, or are errored because no reply arrived.
+    for number, case in enumerate(Case.objects.order_by("position")):
+        status = "errored" if number % 2 else "passed"
+        stored_response(runs[0], case, status, attempt=2, cost_usd=0.0, latency_ms=None)
+    found = compare_all(runs[:2])
+    cost = found[0].models[0].environments[0].cost
+    assert (cost.n, cost.mean_a) == (40, pytest.approx(0.02))
     assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
 
 
