@@ -22,7 +22,7 @@ class CaseResults:
 
     Columns are short as JSON and fast to read. `case` has the ids, `scored` the numbers of scored attempts, `passed`
     how many of these passed. `wrong` has digests of the different answers that failed, "" if none did. `cost` is the
-    mean in USD of the attempts with a request (of all, if none has one), `latency` the mean in milliseconds of those
+    mean in USD of the attempts with a request, 0 if none has one, `latency` the mean in milliseconds of those
     with a known time; None if unknown.
     `cluster` is empty if the dataset has no clusters. `quarantined` has the ids of the quarantined cases.
     """
@@ -71,13 +71,14 @@ def aggregate_cases(run: Run, run_environment: RunEnvironment, model: RunModel) 
         attempts = list(rows)
         passed = sum(row.status == Response.Status.PASSED for row in attempts)
         failed = sum(row.status == Response.Status.FAILED for row in attempts)
-        paid = [row for row in attempts if row.was_requested] or attempts
-        costs = [total_cost([row.cost, row.role_cost]) if model.priced else None for row in paid]
+        requested = [row for row in attempts if row.was_requested]
+        costs = [total_cost([row.cost, row.role_cost]) for row in requested] or [0.0]
         found.case.append(case)
         found.scored.append(passed + failed)
         found.passed.append(passed)
         found.wrong.append(_digest({row.wrong for row in attempts if row.wrong}))
-        found.cost.append(None if None in costs else mean([cost for cost in costs if cost is not None]))
+        known = [cost for cost in costs if cost is not None]
+        found.cost.append(mean(known) if model.priced and len(known) == len(costs) else None)
         found.latency.append(mean([row.latency for row in attempts if row.latency is not None]))
         if clusters:
             found.cluster.append(clusters.get(case))

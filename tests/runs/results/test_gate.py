@@ -154,9 +154,12 @@ def test_cost_leaves_out_attempts_without_a_request(runs: list[Run]) -> None:
     assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
 
 
-def test_cost_gate_is_inconclusive_if_all_cases_were_answered_from_the_cache(runs: list[Run]) -> None:
+@pytest.mark.parametrize("role_cost", [0.0, 0.001, None])
+def test_cost_gate_is_inconclusive_if_all_cases_were_answered_from_the_cache(
+    runs: list[Run], role_cost: float | None
+) -> None:
     new = Response.objects.filter(run_environment__run=runs[0])
-    new.update(cost_usd=0.0, latency_ms=None)
+    new.update(cost_usd=0.0, latency_ms=None, role_cost_usd=role_cost)
     assert decide_gate("cost <= 1.2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
 
 
