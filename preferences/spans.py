@@ -61,36 +61,37 @@ def span_at(text: str, start: int, end: int, message: int, call: int | None = No
     )
 
 
-def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
+def find_quote(messages: Sequence[Message], quote: str, *, start: int = 0) -> Span | None:
     """Return the span of *quote* in the assistant's messages, or None. The last message is searched first.
 
+    Messages before *start*, the first one of the response, belong to the task and are not searched: an example in the
+    prompt may be a message of the assistant.
     The text is searched literally, then with any white space matching any other, because models reflow lines that they
     quote. In tool calls white space is ignored, because models reformat JSON.
     """
     if not quote.strip():
         return None
-    turns = [(i, text_of(m)) for i, m in enumerate(messages) if m.get("role") == "assistant"]
-    for index, text in reversed(turns):
+    turns = [(i, m) for i, m in enumerate(messages) if i >= start and m.get("role") == "assistant"]
+    texts = [(i, text_of(message)) for i, message in reversed(turns)]
+    for index, text in texts:
         at = text.find(quote)
         if at >= 0:
             return span_at(text, at, at + len(quote), index)
     pattern = re.compile(r"\s+".join(re.escape(word) for word in quote.split()))
-    for index, text in reversed(turns):
+    for index, text in texts:
         match = pattern.search(text)
         if match:
             return span_at(text, match.start(), match.end(), index)
-    return _find_in_calls(messages, quote)
+    return _find_in_calls(turns, quote)
 
 
-def _find_in_calls(messages: Sequence[Message], quote: str) -> Span | None:
+def _find_in_calls(turns: Sequence[tuple[int, Message]], quote: str) -> Span | None:
     words = re.sub(r"^\s*calls\s+", "", quote)  # the word before a call in the judge's prompt
     characters = "".join(words.split())
     if not characters or len(characters) > _LONGEST_CALL_QUOTE:
         return None
     pattern = re.compile(r"\s*".join(map(re.escape, characters)))
-    for index, message in reversed([*enumerate(messages)]):
-        if message.get("role") != "assistant":
-            continue
+    for index, message in reversed(turns):
         for number, call in enumerate(calls_of(message)):
             text = call_text(call)
             match = pattern.search(text)

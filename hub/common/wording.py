@@ -42,6 +42,30 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
+def decimals(value: float, digits: int, *, whole: float = 1.0, sign: str = "") -> str:
+    """Return *value* with *digits* decimals, or more if it would be rounded to 0 or to *whole*: 0.004 as `0.004`.
+
+    Bounds of intervals are written so, because an interval that excludes 0 must not look as if it contained it.
+    """
+    text = f"{value:{sign}z.{digits}f}"
+    shown = abs(float(text))
+    distance = abs(abs(value) - shown)
+    if shown not in (0.0, whole) or distance <= ROUNDING * whole:
+        return text
+    significant = float(f"{distance:.0e}")  # rounded to one digit: 0.0096 as 0.01
+    return f"{value:{sign}z.{-math.floor(math.log10(significant))}f}"
+
+
+def points(difference: float) -> str:
+    """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
+    return decimals(100 * difference, 1, whole=100, sign="+")
+
+
+def interval(low: float, high: float) -> str:
+    """Return two shares, or differences of shares, in percent: `[73.9, 91.9]`. There is no -0.0."""
+    return f"[{decimals(100 * low, 1, whole=100)}, {decimals(100 * high, 1, whole=100)}]"
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `did you mean x?` if one of *known* is close to *word*, else `known are a, b`; "" if none is known."""
     names = list(dict.fromkeys(known))

@@ -125,6 +125,12 @@ def interval(bounds: Sequence[float] | None) -> str:
 
 
 @register.simple_tag
+def score_interval(bounds: Sequence[float] | None) -> str:
+    """Return an interval of a figure of at most 1, such as kappa, as `[low, high]`."""
+    return formats.score_interval(*bounds) if bounds else formats.UNDEFINED
+
+
+@register.simple_tag
 def when(moment: datetime | None) -> SafeString | str:
     """Return a time relative to now ("3 minutes ago"), with the exact time as its tooltip."""
     if moment is None:

@@ -134,7 +134,8 @@ def _resolve(order: OrderResult, answer: PairVerdict, pair: PairForJudge) -> Non
         side = sides.side(item.side)
         span = None
         if item.quote.strip():
-            span = find_quote(pair.response(side).messages, item.quote)
+            response = pair.response(side)
+            span = find_quote(response.messages, item.quote, start=len(response.prompt))
             if span is None:
                 order.struck += 1
                 continue
@@ -160,7 +161,7 @@ def combine(orders: Sequence[OrderResult]) -> Suggestion | None:
     unique: dict[tuple[object, ...], FoundIssue] = {}
     for order in orders:
         for item in order.issues:
-            place = (item.span.message, item.span.start, item.span.end) if item.span else item.note
+            place = (item.span.message, item.span.call, item.span.start, item.span.end) if item.span else item.note
             unique.setdefault((item.side, item.category, place), item)
     return Suggestion(
         verdict=verdicts.pop() if agreed else "tie",

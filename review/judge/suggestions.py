@@ -128,10 +128,11 @@ def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
 
 def _find_similar(quote: str, response: Response) -> Span | None:
     """Return the span of *quote*, else of the most similar line of the last answer; None if there is no answer."""
-    found = find_quote(response.messages, quote)
+    messages, start = response.messages, response.first_answer
+    found = find_quote(messages, quote, start=start)
     if found is not None:
         return found
-    answer = next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")
+    answer = next((text_of(m) for m in reversed(messages[start:]) if m.get("role") == "assistant"), "")
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
     nearest = get_close_matches(quote, lines[:200], n=1, cutoff=0.0)
-    return find_quote(response.messages, nearest[0]) if nearest else None
+    return find_quote(messages, nearest[0], start=start) if nearest else None

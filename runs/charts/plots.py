@@ -384,11 +384,11 @@ def _percent(value: float | None) -> str:
 
 
 def _points(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+z.1f} points"
+    return "-" if value is None else f"{wording.points(value)} points"
 
 
 def _bounds(row: IntervalRow | Point | TrendPoint) -> str:
-    return "-" if row.low is None or row.high is None else f"[{100 * row.low:z.1f}, {100 * row.high:z.1f}]"
+    return "-" if row.low is None or row.high is None else wording.interval(row.low, row.high)
 
 
 def _interval_text(row: IntervalRow | TrendPoint, write: Callable[[float | None], str] = _percent) -> str:

@@ -95,7 +95,8 @@ def _describe_problems(error: ValidationError) -> str:
     problems = []
     for item in error.errors():
         if item["type"] == "json_invalid":
-            return 'not a line of JSON such as {"case": "c", "content": "..."}'
+            why = str(item["ctx"]["error"]).replace(" at line 1 column", " at column")
+            return f'not a line of JSON such as {{"case": "c", "content": "..."}} ({why})'
         field = ".".join(str(part) for part in item["loc"])
         problems.append(f"{field + ': ' if field else ''}{validation.describe_error(item, Recorded)}")
     return "; ".join(problems)

@@ -28,7 +28,8 @@ def percent(share: float | None) -> str:
 
 
 def score(value: float | None, decimals: int = 2) -> str:
-    """Return a score or another figure of at most 1 in decimals: `0.85`. Only 1 is `1.00`, and only 0 is `0.00`.
+    """Return a score or another figure of at most 1 in decimals: `0.85`. Only 1 is `1.00`, and only 0 is `0.00`;
+    only -1 is `-1.00`.
 
     If *decimals* is negative, 1 and 0 are written without decimals.
     """
@@ -38,14 +39,21 @@ def score(value: float | None, decimals: int = 2) -> str:
         return f"{value:.0f}"
     digits = abs(decimals)
     text, step = f"{value:z.{digits}f}", 10.0**-digits
-    if float(text) == 1 and value < 1 - wording.ROUNDING:
-        return f"> {1 - step:.{digits}f}"
-    return f"< {step:.{digits}f}" if float(text) == 0 and value > wording.ROUNDING else text
+    if float(text) == 0 and abs(value) > wording.ROUNDING:
+        return f"< {step:.{digits}f}" if value > 0 else f"> {-step:.{digits}f}"
+    if abs(float(text)) == 1 and abs(value) < 1 - wording.ROUNDING:
+        return f"> {1 - step:.{digits}f}" if value > 0 else f"< {step - 1:.{digits}f}"
+    return text
+
+
+def score_interval(low: float | None, high: float | None) -> str:
+    """Return the bounds of a score or of another figure of at most 1: `[0.41, 0.997]`."""
+    return UNDEFINED if low is None or high is None else f"[{wording.decimals(low, 2)}, {wording.decimals(high, 2)}]"
 
 
 def interval(low: float | None, high: float | None) -> str:
     """Return two shares, or differences of shares, in percent: `[73.9, 91.9]`. There is no -0.0."""
-    return UNDEFINED if low is None or high is None else f"[{100 * low:z.1f}, {100 * high:z.1f}]"
+    return UNDEFINED if low is None or high is None else wording.interval(low, high)
 
 
 def method(name: str) -> str:
@@ -59,7 +67,12 @@ def method(name: str) -> str:
 
 def points(difference: float | None) -> str:
     """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
-    return UNDEFINED if difference is None else f"{100 * difference:+z.1f}"
+    return UNDEFINED if difference is None else wording.points(difference)
+
+
+def size(difference: float | None) -> str:
+    """Return the size of a difference in percentage points, without its sign."""
+    return UNDEFINED if difference is None else wording.points(abs(difference)).lstrip("+")
 
 
 def money(usd: float | None) -> str:

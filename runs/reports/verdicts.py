@@ -50,7 +50,7 @@ def _describe_only_model(cell: CellResult) -> str:
 
 def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
     named = [
-        f"{lead.over}{'' if i else f' on {slug}'} by {100 * (lead.difference or 0.0):.1f} points "
+        f"{lead.over}{'' if i else f' on {slug}'} by {formats.size(lead.difference)} points "
         f"{formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')})"
         for i, lead in enumerate(leads)
     ]
@@ -61,7 +61,7 @@ def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
     """Return that the other model of *lead* is better: it was worse only on cases that the first did not score."""
     bounds = formats.interval(-(lead.high or 0.0), -(lead.low or 0.0))
     return (
-        f"{lead.over} is better than {best.model} on {slug} by {-100 * (lead.difference or 0.0):.1f} points "
+        f"{lead.over} is better than {best.model} on {slug} by {formats.size(lead.difference)} points "
         f"{bounds} on the {counted(lead.cases, 'case')} that both scored, "
         f"although {best.model} has the higher accuracy on its own cases"
     )
@@ -76,7 +76,7 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
         text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
         found = ""
         if lead.detectable is not None:
-            points = formats.points(lead.detectable).lstrip("+")
+            points = formats.size(lead.detectable)
             found = f", which find a true difference of {points} points with 80 % power"
             found += " before Holm's correction" if len(best.figures.leads) > 1 else ""
         number = counted(lead.cases, "case")

@@ -1,7 +1,7 @@
 """Results by case of one model on one environment. Comparisons of models read them."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import NamedTuple, Self, cast
@@ -13,6 +13,7 @@ from hub.common.fields import digest_of
 from hub.protocols.calls import total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import case_clusters, cell_responses, quarantined_cases
+from runs.results.statistics.mean_intervals import mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,8 @@ class CaseResults:
 
     Columns are short as JSON and fast to read. `case` has the ids, `scored` the numbers of scored attempts, `passed`
     how many of these passed. `wrong` has digests of the different answers that failed, "" if none did. `cost` is the
-    mean in USD of all attempts, `latency` the mean in milliseconds of those with a known time; None if unknown.
+    mean in USD of the attempts with a request, 0 if none has one, `latency` the mean in milliseconds of those
+    with a known time; None if unknown.
     `cluster` is empty if the dataset has no clusters. `quarantined` has the ids of the quarantined cases.
     """
 
@@ -55,6 +57,11 @@ class _Row(NamedTuple):
     latency: float | None
     wrong: str
 
+    @property
+    def was_requested(self) -> bool:
+        """Whether the model gave a reply in this run; False for one from the cache or a recording, and for none."""
+        return self.cost != 0 or self.latency is not None
+
 
 def aggregate_cases(run: Run, run_environment: RunEnvironment, model: RunModel) -> CaseResults:
     """Compute the results by case from the responses of one cell."""
@@ -64,13 +71,15 @@ def aggregate_cases(run: Run, run_environment: RunEnvironment, model: RunModel) 
         attempts = list(rows)
         passed = sum(row.status == Response.Status.PASSED for row in attempts)
         failed = sum(row.status == Response.Status.FAILED for row in attempts)
-        costs = [total_cost([row.cost, row.role_cost]) if model.priced else None for row in attempts]
+        requested = [row for row in attempts if row.was_requested]
+        costs = [total_cost([row.cost, row.role_cost]) for row in requested] or [0.0]
         found.case.append(case)
         found.scored.append(passed + failed)
         found.passed.append(passed)
         found.wrong.append(_digest({row.wrong for row in attempts if row.wrong}))
-        found.cost.append(None if None in costs else _mean([cost for cost in costs if cost is not None]))
-        found.latency.append(_mean([row.latency for row in attempts if row.latency is not None]))
+        known = [cost for cost in costs if cost is not None]
+        found.cost.append(mean(known) if model.priced and len(known) == len(costs) else None)
+        found.latency.append(mean([row.latency for row in attempts if row.latency is not None]))
         if clusters:
             found.cluster.append(clusters.get(case))
     return found
@@ -88,7 +97,3 @@ def _rows(run_environment: RunEnvironment, model: RunModel) -> Iterator[_Row]:
 
 def _digest(answers: set[str]) -> str:
     return hashlib.sha256(",".join(sorted(answers)).encode()).hexdigest()[:16] if answers else ""
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

@@ -15,7 +15,7 @@ from runs.results.figures import CellFigures, CellResult
 
 # Increase it if CellFigures, CaseResults or a column of RunResult changes. Rows of another revision are computed again
 # when they are read.
-REVISION = 8
+REVISION = 9
 # Large columns of environment versions, not loaded with results.
 DEFERRED_OF_VERSIONS = ("run_environment__version__manifest", "run_environment__version__readme")
 

@@ -43,7 +43,7 @@ def compared_cells(row: ComparedRow) -> list[str]:
         formats.interval(paired.low, paired.high),
         formats.p_value(paired.p_value),
         formats.p_value(row.item.p_adjusted),
-        formats.points(paired.mde).lstrip("+"),
+        formats.size(paired.mde),
         ratio_text(row.item.cost),
         ratio_text(row.item.latency),
         f"{len(row.item.better_a):,}",
@@ -146,9 +146,16 @@ def gate_lines(gate: GateResult) -> list[str]:
             found = f"no interval: {check.note or 'unknown'}"
         else:
             unit = "x" if check.condition.ratio else ""
-            found = f"95 % interval [{check.bounds[0]:.4g}{unit}, {check.bounds[1]:.4g}{unit}]"
+            low, high = (_gate_bound(bound, check.condition.limit) for bound in check.bounds)
+            found = f"95 % interval [{low}{unit}, {high}{unit}]"
         lines.append(clean(f"{check.decision}: {check.condition} on {check.environment}, {sides}: {found}"))
     return lines
+
+
+def _gate_bound(bound: float, limit: float) -> str:
+    """Return *bound* with four significant digits, or more if it would be rounded to *limit* without being equal."""
+    text = f"{bound:.4g}"
+    return text if float(text) != limit or bound == limit else repr(bound)
 
 
 def _notes(comparisons: Sequence[Comparison]) -> list[str]:

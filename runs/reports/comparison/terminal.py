@@ -85,7 +85,7 @@ def _figures(item: EnvironmentComparison) -> dict[str, Text]:
         "95 %": Text(write.interval(paired.low, paired.high)),
         "p": Text(write.p_value(paired.p_value)),
         "p (Holm)": Text(write.p_value(item.p_adjusted)),
-        "detectable": Text(write.points(paired.mde).lstrip("+")),
+        "detectable": Text(write.size(paired.mde)),
         "better A": Text(f"{len(item.better_a):,}"),
         "better B": Text(f"{len(item.better_b):,}"),
     }

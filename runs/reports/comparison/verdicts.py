@@ -73,7 +73,7 @@ def compared_verdict(
     if _is_significant(item):
         first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
         low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
-        size = f"{100 * abs(paired.difference):.1f} points {formats.interval(low, high)} {number}"
+        size = f"{formats.size(paired.difference)} points {formats.interval(low, high)} {number}"
         addition = f", which is {within}" if equivalent else ""
         return f"{first} is better than {second} on {item.slug} by {size}{addition}."
     if equivalent:
@@ -85,7 +85,7 @@ def compared_verdict(
             f"; p is {formats.p_value(paired.p_value)}, but {corrected} after Holm's correction for everything compared"
         )
     if paired.mde is not None:
-        text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
+        text += f"; a true difference of {formats.size(paired.mde)} points would be found with 80 % power"
         text += " before Holm's correction" if several else ""
     return f"{text}."
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hub.models import Environment
 from preferences.insight.agreement import Agreement, NamedFigure
-from preferences.insight.agreement_statistics import share_figure
+from preferences.insight.agreement_statistics import Figure, share_figure
 from preferences.insight.calibration import Bin
 from preferences.insight.stored import Stored
 from preferences.models import Preference
@@ -162,16 +162,22 @@ def test_unknown_format_is_reported(visitor: Client, two: Preference) -> None:
 
 
 def test_nearly_all_is_not_shown_as_all(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = share_figure([[True]] * 399 + [[False]])
+    figure = share_figure([[True]] * 2_990 + [[False]] * 10)
+    kappa = Figure(value=0.2, n=50, low=0.003, high=0.41)
     agreement = Agreement(
         verdicts=400,
-        figures=[NamedFigure("judge_execution", "Agreement with the tests", figure)],
+        figures=[
+            NamedFigure("judge_execution", "Agreement with the tests", figure),
+            NamedFigure("people_alpha", "Alpha of reviewers", kappa),
+        ],
         bins=[Bin(confidence=0.9, correct=199 / 200, n=200)],
     )
     stored = Stored(figures=agreement, computed_at=timezone.now())
     monkeypatch.setattr("preferences.web.views.get_agreement", lambda user, filters: stored)
     page = unescape(visitor.get(reverse("preferences:agreement")).content.decode())
     assert '<td class="num" data-label="value">> 0.99</td>' in page
+    assert "[0.99, 0.998]" in page
+    assert "[0.003, 0.41]" in page
     assert "confidence 0.90: 99.5 % correct of 200" in page
 
 

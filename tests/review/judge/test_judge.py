@@ -1,12 +1,18 @@
 """Tests of the judge stage: suggestions from both orders, preferences of execution, and unusable replies."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hub.protocols.calls import Reply
+from hub.protocols.messages import Message, ToolCall
 from preferences.models import Issue, Preference
+from review.judge.pair_judge import Suggestion, combine, judge_pair
+from review.judge.prompts import PairForJudge, ResponseForJudge
+from review.judge.replies import PairVerdict
 from review.models import JudgeCall, Pair
 from runs.config.parsing import read_config_text
 from runs.config.resolve import source_for_command
@@ -149,6 +155,58 @@ def test_fenced_replies_are_parsed_and_issues_with_unknown_quotes_left_out(folde
     assert run.summaries["judge"]["quotes_struck"] == 1
     assert not Issue.objects.exists()
     assert Preference.objects.get(source="llm").verdict == "first"
+
+
+def calling(*arguments: str) -> list[Message]:
+    calls: list[ToolCall] = [
+        {"id": str(i), "type": "function", "function": {"name": "get", "arguments": text}}
+        for i, text in enumerate(arguments)
+    ]
+    return [{"role": "assistant", "content": None, "tool_calls": calls}, {"role": "assistant", "content": "Done."}]
+
+
+def judge_answers(answer: list[Message], *quotes: str) -> Suggestion:
+    """Return the suggestion of a judge that quotes each of *quotes* from the first response."""
+    task: list[Message] = [
+        {"role": "user", "content": "1 + 1?"},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "1 + 2?"},
+    ]
+    pair = PairForJudge(
+        environment="sums",
+        case="c",
+        first=ResponseForJudge(label="a#1", prompt=task, answer=answer, evidence=""),
+        second=ResponseForJudge(label="b#1", prompt=task, answer=[{"role": "assistant", "content": "4"}], evidence=""),
+        blind=True,
+        categories=[],
+    )
+
+    def verdict(side: str) -> PairVerdict:
+        issues = [{"side": side, "category": "factual", "quote": quote} for quote in quotes]
+        return PairVerdict.model_validate({"issues": issues, "winner": side, "confidence": 0.5})
+
+    async def call_model(*_: object) -> Reply:
+        raise AssertionError("both answers are known")
+
+    orders = asyncio.run(judge_pair(call_model, pair, {False: verdict("A"), True: verdict("B")}))
+    suggestion = combine(orders)
+    assert suggestion is not None
+    return suggestion
+
+
+def test_issues_at_the_same_place_of_two_calls_are_both_kept() -> None:
+    found = judge_answers(calling("{1}", "{2}"), "get({1})", "get({2})")
+    assert [(issue.span.call, issue.span.quote) for issue in found.issues if issue.span] == [
+        (0, "get({1})"),
+        (1, "get({2})"),
+    ]
+
+
+def test_quotes_of_the_task_are_not_found_in_a_response() -> None:
+    answer: list[Message] = [{"role": "assistant", "content": "three"}]
+    assert judge_answers(answer, "two").issues == []
+    (issue,) = judge_answers(answer, "three").issues
+    assert issue.span is not None and issue.span.message == 3
 
 
 def test_resumed_judging_asks_only_for_missing_pairs(folder: Path) -> None:

@@ -259,7 +259,10 @@ def test_first_invalid_lines_of_a_recording_are_reported(tmp_path: Path) -> None
     assert found('{"case": "1", "content": 3, "attempt": 0}\n\nplain\n') == [
         ":1: attempt: must be greater than or equal to 1 (found 0); "
         "content: must be a valid string; put it in quotes (found 3)",
-        ':3: not a line of JSON such as {"case": "c", "content": "..."}',
+        ':3: not a line of JSON such as {"case": "c", "content": "..."} (expected value at column 1)',
+    ]
+    assert found('{"case": "1", "content": "half of an emoji: \\ud83d"}\n') == [
+        ':1: not a line of JSON such as {"case": "c", "content": "..."} (unexpected end of hex escape at column 51)'
     ]
     assert found("[]\n" * 7)[4:] == [":5: must be a mapping with `case` (found a list)", ""]
     assert found("\n") == [" has no recorded answer"]

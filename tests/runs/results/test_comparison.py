@@ -13,9 +13,11 @@ from runs.models import Run
 from runs.reports import formats as write
 from runs.reports.comparison.files import comparison_markdown, difference_chart, ratio_text
 from runs.reports.comparison.terminal import print_comparison
-from runs.reports.comparison.verdicts import compared_rows
+from runs.reports.comparison.verdicts import compared_rows, compared_verdict
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
 from runs.results.comparison.several import compare_all
+from runs.results.statistics.paired import paired_difference
+from runs.results.statistics.resampling import PairedRatio
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -344,3 +346,22 @@ def test_cost_of_a_much_cheaper_model_is_no_ratio_of_zero() -> None:
     assert row.item.cost.ratio == pytest.approx(0.0035)
     assert ratio_text(row.item.cost).startswith("0.0035x [0.003")
     assert "0.0035x [0.003" in comparison_markdown([row.comparison])
+
+
+def test_small_difference_that_is_shown_is_not_rounded_to_zero() -> None:
+    paired = paired_difference([1.0] * 20_000, [0.0] * 6 + [1.0] * 19_994)
+    item = EnvironmentComparison(
+        slug="sums",
+        version_a="sums@1.0.0",
+        version_b="sums@1.0.0",
+        paired=paired,
+        cost=PairedRatio(n=0),
+        latency=PairedRatio(n=0),
+        p_adjusted=paired.p_value,
+        better_a=[],
+        better_b=[],
+        left_out={},
+        notes=[],
+    )
+    wanted = "alpha is better than beta on sums by 0.03 points [0.01, 0.1] (n = 20,000 cases)."
+    assert compared_verdict(item, "alpha", "beta") == wanted

@@ -1,20 +1,22 @@
 """Gates on comparisons, ratios of cost and latency, and `manage.py compare` with several runs."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 
+from hub.models import Case
 from runs.models import Response, Run, RunResult
-from runs.reports.comparison.files import comparison_matrices
+from runs.reports.comparison.files import comparison_matrices, gate_lines
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
 from runs.results.comparison.several import compare_all
 from runs.results.statistics.resampling import paired_ratio
-from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 
 
 def test_gate_has_conditions_with_differences_and_ratios() -> None:
@@ -141,9 +143,23 @@ def test_cost_gate_leaves_out_cases_answered_from_the_cache(runs: list[Run]) -> 
     assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
 
 
-def test_cost_gate_is_inconclusive_if_all_cases_were_answered_from_the_cache(runs: list[Run]) -> None:
+def test_cost_leaves_out_attempts_without_a_request(runs: list[Run]) -> None:
+    # The first attempts cost 0.02 each. The others came from the cache, or are errored because no reply arrived.
+    for number, case in enumerate(Case.objects.order_by("position")):
+        status = "errored" if number % 2 else "passed"
+        stored_response(runs[0], case, status, attempt=2, cost_usd=0.0, latency_ms=None)
+    found = compare_all(runs[:2])
+    cost = found[0].models[0].environments[0].cost
+    assert (cost.n, cost.mean_a) == (40, pytest.approx(0.02))
+    assert decide_gate("cost <= 1.2x", found).decision == "NO-GO"
+
+
+@pytest.mark.parametrize("role_cost", [0.0, 0.001, None])
+def test_cost_gate_is_inconclusive_if_all_cases_were_answered_from_the_cache(
+    runs: list[Run], role_cost: float | None
+) -> None:
     new = Response.objects.filter(run_environment__run=runs[0])
-    new.update(cost_usd=0.0, latency_ms=None)
+    new.update(cost_usd=0.0, latency_ms=None, role_cost_usd=role_cost)
     assert decide_gate("cost <= 1.2x", compare_all(runs[:2])).decision == "INCONCLUSIVE"
 
 
@@ -161,6 +177,15 @@ def test_gate_says_why_a_ratio_has_no_interval(runs: list[Run]) -> None:
     old.update(cost_usd=0.0)
     (check,) = decide_gate("cost <= 2x", compare_all(runs[:2])).checks
     assert (check.bounds, check.note) == (None, "B is zero, so that there is no ratio")
+
+
+def test_bound_of_an_interval_is_not_rounded_to_the_limit(runs: list[Run]) -> None:
+    result = decide_gate("accuracy >= -0.01; accuracy >= 0.05", compare_all(runs[:2]))
+    missed, met = (
+        replace(check, bounds=(low, 0.2)) for check, low in zip(result.checks, (-0.010003, 0.05), strict=True)
+    )
+    lines = gate_lines(replace(result, checks=[missed, met]))
+    assert [line.rpartition("interval ")[2] for line in lines] == ["[-0.010003, 0.2]", "[0.05, 0.2]"]
 
 
 @pytest.mark.django_db
