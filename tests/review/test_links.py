@@ -9,6 +9,7 @@ from preferences.models import Preference
 from review.models import Pair
 from review.queue import assignments
 from runs.models import Run
+from tests.markup import markup
 from tests.members import member
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -42,7 +43,7 @@ def test_run_page_links_to_pairs_and_preferences(ann: Client) -> None:
     waiting_pairs(1)  # of another run
     address = f"/review/runs/{pair.run_id}/"
     assert f'hx-get="{address}"' in ann.get(f"/runs/{pair.run_id}/").content.decode()
-    page = ann.get(address).content.decode()
+    page = markup(ann.get(address))
     assert "<dd>1</dd>" in page  # one pair, none of which waits
     for source in ("human", "llm"):
         assert f'href="/preferences/?run={pair.run_id}&amp;source={source}">1 verdict<' in page
@@ -55,7 +56,7 @@ def test_run_page_links_reviewers_to_waiting_pairs(ann: Client) -> None:
     assert link in ann.get(f"/review/runs/{pair.run_id}/").content.decode()
     visitor = Client()
     visitor.force_login(member(name="visitor"))
-    page = visitor.get(f"/review/runs/{pair.run_id}/").content.decode()
+    page = markup(visitor.get(f"/review/runs/{pair.run_id}/"))
     assert "1 waiting for review" in page
     assert link not in page
 

@@ -31,6 +31,7 @@ LARGER_FOLDERS = {
     "hub/scorers": "one module per scorer",
     "tests/sandbox/conformance": "one module per group of attacks, and the programs that run them",
 }
+MAX_TEMPLATE_LINE = 160
 # Uses of `Any` in annotations. Lower the number whenever you remove some; `object` is the type of unknown values.
 MAX_ANY = 15
 
@@ -54,6 +55,12 @@ def python_files() -> list[str]:
     """Return the tracked Python files, relative to the root."""
     names = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [name for name in names.splitlines() if (ROOT / name).is_file()]
+
+
+def template_files() -> list[str]:
+    """Return the tracked Django templates, relative to the root."""
+    names = subprocess.run(["git", "ls-files", "*.html"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in names.splitlines() if "templates" in Path(name).parts and (ROOT / name).is_file()]
 
 
 @cache
@@ -241,6 +248,21 @@ def test_annotations_with_any_stay_within_the_budget() -> None:
     )
     total = sum(counts.values())
     assert total <= MAX_ANY, f"{total} uses of Any, {MAX_ANY} are allowed. Most are in: {counts.most_common(10)}"
+
+
+# ---- templates -------------------------------------------------------------------------------------------------------
+
+
+def test_no_line_of_a_template_is_too_long() -> None:
+    names = template_files()
+    assert len(names) > 50
+    found = [
+        f"{name}:{number}: {len(line)} characters"
+        for name in names
+        for number, line in enumerate(source(name).splitlines(), start=1)
+        if len(line) > MAX_TEMPLATE_LINE
+    ]
+    assert not found, f"Break these lines, so that none is longer than {MAX_TEMPLATE_LINE} characters."
 
 
 # ---- database --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from hub.web.reading.markdown import markdown_html
 from hub.web.reading.transcripts import code_html
 from tests.factories import stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
+from tests.markup import markup
 from tests.members import member
 from tests.site.teams.world import stored_team
 
@@ -184,7 +185,7 @@ def test_changes_between_versions_are_listed_by_case(
     assert "/hub/capitals/1.0.0/cases/Spain/" in shown
     assert "first version" in page(client, "/hub/capitals/1.0.0/changes/")
     assert client.get("/hub/capitals/1.1.0/changes/?from=9.9.9").status_code == 404
-    part = client.get("/hub/capitals/1.1.0/changes/", headers={"HX-Target": "changed"}).content.decode()
+    part = markup(client.get("/hub/capitals/1.1.0/changes/", headers={"HX-Target": "changed"}))
     assert "1.1.0 against 1.0.0: 1 added, 1 removed, 1 with the same input but scored differently, 1 unchanged" in part
     assert "<html" not in part
     assert 'id="changed"' in page(client, "/hub/capitals/1.1.0/")
@@ -274,7 +275,7 @@ def test_curator_retires_a_published_environment_and_can_publish_it_again(
 ) -> None:
     EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": []})
     client.force_login(member("Curator"))
-    shown = page(client, "/hub/capitals/")
+    shown = markup(page(client, "/hub/capitals/"))
     assert 'action="/hub/capitals/1.0.0/retire/" data-confirm="Retire Capitals?' in shown and "/publish/" not in shown
     assert "is retired" in client.post("/hub/capitals/1.0.0/retire/", follow=True).content.decode()
     assert Environment.objects.get().visibility == "retired"

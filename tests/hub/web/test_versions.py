@@ -14,6 +14,7 @@ from hub.services import import_bundle
 from tests.factories import stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.hub.web.test_environment import page
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +44,7 @@ def test_any_two_versions_are_compared_in_both_directions(client: Client, user: 
         tools__py="x = 3\ny = 4\n",
         cases__jsonl=lines([*ROWS, {"country": "Peru", "capital": "Lima"}]),
     )
-    shown = page(client, "/hub/capitals/1.2.0/changes/?from=1.0.0")
+    shown = markup(page(client, "/hub/capitals/1.2.0/changes/?from=1.0.0"))
     assert "From 1.0.0 to 1.2.0" in shown and "2 other files differ" in shown
     assert "<code>x = 1</code>" in shown and "<code>x = 3</code>" in shown and "<code>gone</code>" in shown
     assert "/hub/capitals/1.2.0/cases/Peru/" in shown
@@ -88,7 +89,7 @@ def test_many_changed_files_are_cut(
     monkeypatch.setattr(changes, "_MAX_FILES", 2)
     store(tmp_path, "1.0.0")
     store(tmp_path, "1.1.0", **{f"f{i}__txt": "x\n" for i in range(5)})
-    assert "5 other files differ; the first 2 are shown" in page(client, "/hub/capitals/1.1.0/changes/")
+    assert "5 other files differ; the first 2 are shown" in markup(page(client, "/hub/capitals/1.1.0/changes/"))
 
 
 def test_versions_without_archive_are_compared_by_case(client: Client, user: User) -> None:

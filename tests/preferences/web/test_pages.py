@@ -19,6 +19,7 @@ from preferences.insight.stored import Stored
 from preferences.models import Preference
 from runs.models import Run
 from tests.factories import stored_response, stored_run, stored_score, stored_version
+from tests.markup import markup
 from tests.preferences.exporters.test_exports import record, responses
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +80,7 @@ def test_stored_scoring_results_are_shown(visitor: Client) -> None:
     preference = record(first, second)
     Environment.objects.update(visibility="published")
     score.delete()
-    page = visitor.get(f"/preferences/{preference.pk}/").content.decode()
+    page = markup(visitor.get(f"/preferences/{preference.pk}/"))
     assert "<td>1 It is right.</td><td>0 &lt;b&gt;2&lt;/b&gt; is not 1.</td>" in page
     assert "<td>-</td><td>0.25 Curt.</td>" in page
 

@@ -16,6 +16,7 @@ from review.models import Assignment
 from review.queue import assignments
 from runs.models import Run
 from tests.factories import stored_run, stored_version
+from tests.markup import markup
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -139,9 +140,9 @@ def test_issues_of_hidden_suggestion_are_checked_when_it_is_shown(ann: Client, m
     if saved:
         ann.post(f"/review/{pair.pk}/draft/", entered)
     box = f'name="kept" value="{Issue.objects.get().pk}"'
-    assert box not in ann.get(f"/review/{pair.pk}/").content.decode()
+    assert box not in markup(ann.get(f"/review/{pair.pk}/"))
     shown = [ann.post(f"/review/{pair.pk}/decision/", entered), ann.get(f"/review/{pair.pk}/")]
-    assert [f"{box} checked" in page.content.decode() for page in shown] == [True, True]
+    assert [f"{box} checked" in markup(page) for page in shown] == [True, True]
 
 
 def test_marks_store_exact_quote(ann: Client) -> None:

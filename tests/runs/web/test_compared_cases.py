@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from hub.models import Case, Environment
 from runs.models import Response, Run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +57,7 @@ def test_list_is_filtered_by_change_and_case(client: Client, run: Run, query: st
 
 
 def test_list_names_the_environment_and_the_versions_of_both_runs(client: Client, run: Run) -> None:
-    page = client.get(address(run)).content.decode()
+    page = markup(client.get(address(run)))
     assert "<h1>Cases that differ <small>sums</small></h1>" in page
     assert page.count("on sums@1.0.0.") == 2
 
@@ -70,7 +71,7 @@ def test_list_names_the_environment_and_the_versions_of_both_runs(client: Client
     ],
 )
 def test_case_side_by_side_says_how_the_results_differ(client: Client, run: Run, case: str, sentence: str) -> None:
-    assert sentence in client.get(address(run, f"&case={case}", page="case")).content.decode()
+    assert sentence in markup(client.get(address(run, f"&case={case}", page="case")))
 
 
 def test_long_list_has_pages_and_a_fixed_number_of_queries(client: Client) -> None:

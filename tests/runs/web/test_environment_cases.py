@@ -13,6 +13,7 @@ from django.utils import timezone
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +38,7 @@ def user(client: Client) -> User:
 def page(client: Client, query: str = "", status: int = 200) -> str:
     answer = client.get(f"{ADDRESS}{query}")
     assert answer.status_code == status
-    return answer.content.decode()
+    return markup(answer)
 
 
 def listed(client: Client, query: str = "") -> list[str]:

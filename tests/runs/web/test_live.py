@@ -27,6 +27,7 @@ from runs.web.api import events
 from runs.web.progress import count_quarantined
 from runs.web.views import runs as runs_views
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+from tests.markup import markup
 from tests.members import member
 from tests.processes import wait_until
 
@@ -60,7 +61,7 @@ def run(db: None) -> Run:
 
 def shown(client: Client, run: Run) -> str:
     cache.clear()
-    return client.get(f"/runs/{run.pk}/progress/", headers=HTMX).content.decode()
+    return markup(client.get(f"/runs/{run.pk}/progress/", headers=HTMX))
 
 
 def test_progress_shows_accuracy_rate_time_left_budget_errors_and_latest(client: Client, run: Run) -> None:
@@ -194,7 +195,7 @@ def test_progress_is_rendered_once_for_all_who_watch(client: Client, run: Run, m
     client.force_login(member())
     first = shown(client, run)
     client.force_login(member(name="another"))
-    assert client.get(f"/runs/{run.pk}/progress/", headers=HTMX).content.decode() == first
+    assert markup(client.get(f"/runs/{run.pk}/progress/", headers=HTMX)) == first
     assert len(rendered) == 1
 
 

@@ -57,7 +57,7 @@ def test_verdict_names_the_better_model_with_difference_and_interval(client: Cli
 def test_headlines_of_many_models_are_the_best_ones(client: Client, user: User) -> None:
     run = _run({f"model-{i}": "p" * i + "f" * (10 - i) for i in range(10)} | {"little": "p" + "-" * 9})
     page = body(client, f"/runs/{run.pk}/")
-    names = re.findall(r'<li><span class="who">([\w-]+)', page)
+    names = re.findall(r'<li>\s*<span class="who">([\w-]+)', page)
     assert names == [f"model-{i}" for i in range(9, 1, -1)]
     assert "These have the best accuracy. 3 more are in the <a href="  # environment-1">tables below</a>." in page
 
@@ -65,7 +65,7 @@ def test_headlines_of_many_models_are_the_best_ones(client: Client, user: User) 
 def test_headlines_of_few_models_keep_the_order_of_the_run(client: Client, user: User) -> None:
     run = _run({"alpha": "pfff", "beta": "pppp"})
     page = body(client, f"/runs/{run.pk}/")
-    assert re.findall(r'<li><span class="who">([\w-]+)', page) == ["alpha", "beta"]
+    assert re.findall(r'<li>\s*<span class="who">([\w-]+)', page) == ["alpha", "beta"]
     assert "These have the best accuracy" not in page
 
 

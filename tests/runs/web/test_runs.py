@@ -21,6 +21,7 @@ from runs.results import history
 from runs.services import resume_run
 from runs.web import queries as browsing
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +97,7 @@ def test_cost_with_unknown_part_is_shown_as_unknown(client: Client, run: Run) ->
         assert "$" not in page(client, url), url
     shown = page(client, f"/runs/{run.pk}/")
     assert "$" not in shown and "1 response of alpha on sums@1.0.0 came without token counts" in shown
-    shown = page(client, f"/responses/{responses[0].pk}/")
+    shown = markup(page(client, f"/responses/{responses[0].pk}/"))
     assert "the endpoint reported no token counts" in shown and "an unknown cost for role models" in shown
     assert "$0.5000" in page(client, f"/responses/{responses[1].pk}/")
     answer = client.get(f"/api/v1/runs/{run.pk}/").json()
@@ -124,7 +125,7 @@ def test_quarantined_case_is_left_out_with_a_note(client: Client, run: Run) -> N
 
 def test_counts_and_reasons_of_results_link_to_as_many_responses(client: Client, run: Run) -> None:
     accepted_defect(Case.objects.get(external_id="c9"), hours_ago=1)
-    shown = page(client, f"/runs/{run.pk}/?status=failed&reason=It+is+wrong.")
+    shown = markup(page(client, f"/runs/{run.pk}/?status=failed&reason=It+is+wrong."))
     counts = re.findall(r'<a href="(\?[^"]*)#responses">([\d,]+)</a></td>', shown)
     reasons = re.findall(r'<a href="(\?reason=[^"]*)#responses">.*?data-label="responses">(\d+)<', shown)
     assert len(counts) == 6 and reasons
@@ -187,7 +188,7 @@ def test_progress_shows_counts_until_run_ends(client: Client, going: Run) -> Non
 
 
 def test_progress_updates_status_and_response_list(client: Client, going: Run) -> None:
-    shown = page(client, f"/runs/{going.pk}/?status=failed")
+    shown = markup(page(client, f"/runs/{going.pk}/?status=failed"))
     assert f'hx-get="/runs/{going.pk}/progress/?done=19&amp;seen=' in shown
     assert f'hx-get="/runs/{going.pk}/?status=failed" hx-trigger="responses-stored from:body"' in shown
     htmx = {"HX-Request": "true"}
@@ -204,7 +205,7 @@ def test_progress_updates_when_the_run_was_started(client: Client, going: Run) -
     shown = page(client, f"/runs/{going.pk}/")
     assert shown.count('id="began"') == 1 and '<span id="began">created ' in shown
     Run.objects.filter(pk=going.pk).update(status=Run.Status.RUNNING, started_at=timezone.now())
-    part = page(client, f"/runs/{going.pk}/progress/", HX_Request="true")
+    part = markup(page(client, f"/runs/{going.pk}/progress/", HX_Request="true"))
     assert '<span id="began" hx-swap-oob="true">started ' in part
 
 
@@ -350,8 +351,8 @@ def test_markup_of_models_is_escaped(client: Client, run: Run) -> None:
     stored_score(response, "r", 0.0, reason=evil, detail={"x": evil}, execution={"stderr": evil})
     for url in (f"/responses/{response.pk}/", f"/runs/{run.pk}/", f"/runs/{run.pk}/cases/{response.case_id}/"):
         shown = page(client, url)
-        for markup in ("<script>alert", "<img src=x", "\x1b", "\u202e", "onload='y"):
-            assert markup not in shown, (url, markup)
+        for unsafe in ("<script>alert", "<img src=x", "\x1b", "\u202e", "onload='y"):
+            assert unsafe not in shown, (url, unsafe)
     raw = client.get(f"/responses/{response.pk}/raw")
     assert raw["Content-Type"] == "application/json" and raw["X-Content-Type-Options"] == "nosniff"
 

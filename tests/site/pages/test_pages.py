@@ -15,6 +15,7 @@ from llmeval_site.pages import navigation
 from llmeval_site.pages.navigation import NavigationEntry
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -90,7 +91,7 @@ def test_dashboard_lists_failed_runs_until_a_later_run_succeeds(client: Client, 
     version = errored.environments.get().version
     stored_run(version, name="cancelled one", status=Run.Status.CANCELLED, config_hash="2" * 64)
     broken = stored_run(version, name="broken one", status=Run.Status.FAILED, config_hash="1" * 64, message="No disk.")
-    page = client.get("/").content.decode()
+    page = markup(client.get("/"))
     went_wrong = page[page.index("Runs with problems") : page.index("Latest results")]
     assert f"/runs/{errored.pk}/?status=errored#responses" in went_wrong and "1 unscored" in went_wrong
     assert f"/runs/{broken.pk}/" in went_wrong and "No disk." in went_wrong
@@ -105,7 +106,7 @@ def test_dashboard_shows_open_work_of_a_curator(client: Client, user: User) -> N
     CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
     assert "report of a wrong case" not in client.get("/").content.decode()
     client.force_login(member("Curator", staff=True))
-    page = client.get("/").content.decode()
+    page = markup(client.get("/"))
     assert "1 report of a wrong case</a> to be decided" in page
     CaseDefect.objects.update(status=CaseDefect.Status.REJECTED)
     assert "Waiting for you" not in client.get("/").content.decode()

@@ -22,6 +22,7 @@ from runs.web.new_run.choices import PER_PAGE
 from tests.endpoint import Endpoint, completion, endpoint
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
+from tests.markup import markup
 from tests.members import member
 
 CAPITALS = {"France": "Paris", "Spain": "Madrid", "Norway": "Oslo"}
@@ -89,14 +90,14 @@ def error_of(page: str, field: str) -> str:
 
 def swapped(page: str) -> set[str]:
     """Return the ids of the elements that htmx replaces."""
-    return set(re.findall(r'id="([a-z_-]+)" hx-swap-oob="true"', page))
+    return set(re.findall(r'id="([a-z_-]+)"\s+hx-swap-oob="true"', page))
 
 
 def chosen(page: str, kind: str = "environments") -> list[str]:
     """Return the titles in the list of what is chosen."""
     found = re.search(rf'aria-label="Chosen {kind}">(.*?)</ul>', page, re.DOTALL)
     assert found is not None
-    items = re.findall(r"<li.*?</li>", found[1])
+    items = re.findall(r"<li.*?</li>", found[1], re.DOTALL)
     return [" ".join(re.sub(r"<[^>]+>", " ", item).replace("×", "").split()) for item in items]
 
 
@@ -125,7 +126,7 @@ def test_address_preselects_and_fills_fields(client: Client, runner: User) -> No
 def test_search_keeps_what_is_chosen_and_shows_one_page(client: Client, runner: User) -> None:
     for i in range(50):
         publish(f"sums-{i:02}")
-    page = show(client, f"{URL}?q=sums&environment=capitals&environment=sums-40")
+    page = markup(show(client, f"{URL}?q=sums&environment=capitals&environment=sums-40"))
     assert page.count('type="checkbox" id="environment-') == PER_PAGE
     assert f"50 environments found, 1 to {PER_PAGE} shown" in page
     assert chosen(page) == ["Capitals", "sums-40"] and checked(page) == []
@@ -347,7 +348,7 @@ def test_draft_shows_errors_of_what_is_entered_but_not_of_what_is_missing(client
 
 
 def test_page_estimates_needs_and_compares_cost_with_the_budget(client: Client, runner: User) -> None:
-    page = show(client, f"{URL}?environment=capitals&model=small&model=unpriced&attempts=100")
+    page = markup(show(client, f"{URL}?environment=capitals&model=small&model=unpriced&attempts=100"))
     assert "<dd>600</dd>" in page and "without unpriced: no price" in page and "unknown: no earlier run" in page
     assert "From the length of the cases, because no earlier run has results, and the prices" in page
     warning = "This is more than the budget."
@@ -408,7 +409,8 @@ def test_run_from_site_is_executed_and_page_shows_results(client: Client, runner
     assert run.status == Run.Status.COMPLETED, run.message
     page = client.get(f"/runs/{run.pk}/").content.decode()
     assert "66.7 %" in page and ">Norway</a>" in page
-    assert "From the tokens of 3 responses of earlier runs" in show(client, f"{URL}?environment=capitals&model=small")
+    page = markup(show(client, f"{URL}?environment=capitals&model=small"))
+    assert "From the tokens of 3 responses of earlier runs" in page
 
 
 @pytest.mark.django_db(transaction=True)
