@@ -14,6 +14,7 @@ from review import decisions
 from review.decisions import Decision
 from review.models import Assignment, Pair
 from review.queue import assignments
+from tests.markup import markup
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +89,7 @@ def test_empty_queue_lists_pairs_of_other_reviewers_with_lease_end(ann: User) ->
     first, second = waiting_pairs(2)
     for name in ("bob", "cat"):
         assignments.claim_next_pair(reviewer(name))
-    page = signed_in(ann).get("/review/").content.decode()
+    page = markup(signed_in(ann).get("/review/"))
     assert "2 pairs are assigned to other reviewers" in page
     for pair in (first, second):
         until = Assignment.objects.get(pair=pair).lease_until
