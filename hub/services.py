@@ -151,7 +151,7 @@ def _create_version(
         archive_bytes=archive_size(archive),
         case_count=cases.count,
     )
-    _create_cases(version, cases)
+    _create_cases(version, cases, _held_out_splits(environment))
     environment.held_out = environment.held_out or manifest.held_out  # can only be tightened
     environment.partly_held_out = environment.partly_held_out or bool(manifest.held_out_splits)
     environment.save()
@@ -175,14 +175,20 @@ def _make_latest(environment: Environment, version: EnvironmentVersion) -> None:
     environment.save()
 
 
-def _create_cases(version: EnvironmentVersion, cases: CheckedCases) -> None:
-    rows = (_case(version, case) for case in cases)
+def _held_out_splits(environment: Environment) -> set[str]:
+    """Return the splits that any stored version of *environment* holds out: a later version cannot open them."""
+    listed = environment.versions.values_list("manifest__held_out_splits", flat=True)
+    return {split for splits in listed for split in splits or ()}
+
+
+def _create_cases(version: EnvironmentVersion, cases: CheckedCases, held_out_splits: set[str]) -> None:
+    rows = (_case(version, case, held_out_splits) for case in cases)
     while batch := list(itertools.islice(rows, BATCH)):
         Case.objects.bulk_create(batch)
 
 
-def _case(version: EnvironmentVersion, case: CheckedCase) -> Case:
-    held_out = case_split(case.data) in version.manifest.get("held_out_splits", [])
+def _case(version: EnvironmentVersion, case: CheckedCase, held_out_splits: set[str]) -> Case:
+    held_out = case_split(case.data) in held_out_splits
     return Case(version=version, held_out=held_out, **case._asdict())
 
 

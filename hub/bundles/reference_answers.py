@@ -24,6 +24,8 @@ _MESSAGE_KEYS = {"role", "content", "tool_calls"}
 _KINDS = {bool: "true or false", type(None): "null", list: "a list", dict: "an object"}
 KEYS = CALL_KEYS | {"content", "messages", "script", "why", "usage", "finish_reason"}
 _FORMS = ("content", "messages", "script")
+_RECORDING_KEYS = KEYS - {"messages", "script"}
+_RECORDED_MODELS = ("gold", "wrong", "empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class RecordedCalls:
     """CallModel that replies from the `recordings` of a bundle, for judges and simulated users.
 
     A row is selected by `purpose`, `case`, and `turn` or `rule` and `seat`. Without `model` it applies to every answer
-    of the case; `model: gold` or `model: wrong` (with `attempt`) limits it to these answers. `first_lines` has the line
+    of the case; `model: gold`, `wrong` or `empty`, and `attempt`, limit it to these answers. `first_lines` has the line
     of the first recording of each case.
     """
 
@@ -209,14 +211,10 @@ class RecordedCalls:
         for line, row in read_file(path, open_file):
             if isinstance(row, DatasetError):
                 problems += row.problems
-            elif row.get("purpose") not in ("user", "rubric") or not isinstance(content := row.get("content"), str):
-                message = "a recording has `purpose` user or rubric, `case` and `content`."
-                problems.append(Problem(file=path, line=line, message=message))
-            elif wrong := [key for key in sorted(CALL_KEYS & row.keys()) if isinstance(row[key], dict | list)]:
-                message = f"`{wrong[0]}` of a recording must be text or a number."
+            elif message := _recording_problem(row):
                 problems.append(Problem(file=path, line=line, message=message))
             else:
-                found.rows[_recording_key(row)] = content
+                found.rows[_recording_key(row)] = str(row["content"])
                 found.first_lines.setdefault(_recorded_case(row), line)
         if problems:
             raise BundleError(problems)
@@ -236,12 +234,35 @@ class RecordedCalls:
             "rule": key.rule,
             "seat": key.seat,
         }
-        for owner in ({"model": key.model, "attempt": key.attempt}, {"model": key.model}, {}):
+        attempt = {"attempt": key.attempt}
+        for owner in ({"model": key.model, **attempt}, {"model": key.model}, attempt, {}):
             content = self.rows.get(_recording_key({**call, **owner}))
             if content is not None:
                 return Reply(message={"role": "assistant", "content": content})
         place = f"case {key.case!r}, " + (f"rule {key.rule!r}" if key.rule else f"turn {key.turn}")
         raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for {place}.")
+
+
+def _recording_problem(row: Row) -> str:
+    """Return why no call could be given the recording *row*; "" if one could."""
+    purpose = row.get("purpose")
+    if purpose not in ("user", "rubric") or not isinstance(row.get("content"), str):
+        return "a recording has `purpose` user or rubric, `case` and `content`."
+    if unknown := sorted(row.keys() - _RECORDING_KEYS):
+        return f"unknown key {', '.join(unknown)}; {wording.suggest(unknown[0], sorted(_RECORDING_KEYS))}"
+    for key in sorted(CALL_KEYS & row.keys()):
+        if isinstance(row[key], dict | list):
+            return f"`{key}` of a recording must be text or a number."
+    for key, least in (("attempt", 1), ("seat", 0), ("turn", 0)):
+        number = row.get(key, least)
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            return f"`{key}` of a recording must be a whole number from {least} (found {json.dumps(number)})."
+    if "model" in row and row["model"] not in _RECORDED_MODELS:
+        kinds = ", ".join(_RECORDED_MODELS)
+        return f"`model` of a recording is the kind of answer: {kinds} (found {json.dumps(row['model'])})."
+    if purpose == "rubric" and not row.get("rule"):
+        return "a recording of a judge names the `rule` that asks it."
+    return ""
 
 
 def _recording_key(row: Mapping[str, JSON]) -> tuple[object, ...]:

@@ -82,12 +82,15 @@ def _fill_folder(environment: RunEnvironment, bundle: Bundle, rows: Iterable[Row
             _copy(bundle, path, folder / path)
     cases: set[str] = set()
     splits: set[str] = set()
+    held_out: set[str] = set()  # also those that only an earlier version names
 
     def read_rows() -> Iterator[JSONObject]:
         for row in rows:
             case = row.item.response.case
             cases.add(case.external_id)
             splits.add(case_split(case.data))
+            if case.held_out:
+                held_out.add(case_split(case.data))
             yield row.data
 
     write_json_lines(read_rows(), folder / _CASES)
@@ -102,7 +105,8 @@ def _fill_folder(environment: RunEnvironment, bundle: Bundle, rows: Iterable[Row
             if (folder / target).exists():
                 manifest[key] = target
     # The new environment is held out as the original is. A split without a case would be an error.
-    held_out_splits = [split for split in manifest.pop("held_out_splits", []) if split in splits]
+    named = manifest.pop("held_out_splits", [])
+    held_out_splits = [split for split in named if split in splits] + sorted(held_out.difference(named))
     if held_out_splits:
         manifest["held_out_splits"] = held_out_splits
     if is_held_out(environment.version):

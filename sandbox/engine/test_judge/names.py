@@ -75,6 +75,21 @@ def root_of(entry_point: str) -> tuple[str, str]:
     return name, f"{module}{colon}{name}"
 
 
+def names_entry_point(tree: ast.Module, entry_point: str) -> bool:
+    """Return whether the tests name the entry point: by its name, as `candidate`, or as the argument of `check`.
+
+    A function or class of that name in the tests themselves is another one.
+    """
+    names = {root_of(entry_point)[0], "candidate"}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.discard(statement.name)
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "check":
+            names.update(arg.arg for arg in statement.args.args[:1])
+    return not names.isdisjoint(_used_and_bound(tree)[0])
+
+
 def library_modules(tree: ast.Module, free: Collection[str]) -> set[str]:
     """Return the free names of tests that are modules of libraries; in `copy(x)` a function of the code is meant."""
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
@@ -92,6 +107,12 @@ def import_library(name: str) -> types.ModuleType:
 
 def free_names(tree: ast.Module) -> list[str]:
     """Return the names that the text uses and defines nowhere, in order, also in programs for `eval` and `exec`."""
+    used, bound = _used_and_bound(tree)
+    return [name for name in used if name not in bound]
+
+
+def _used_and_bound(tree: ast.Module) -> tuple[dict[str, None], set[str]]:
+    """Return the names that the text reads, in order, and those that it binds anywhere."""
     used: dict[str, None] = {}
     bound: set[str] = set()
     nodes = list(ast.walk(tree))
@@ -110,7 +131,7 @@ def free_names(tree: ast.Module) -> list[str]:
             bound.add((node.asname or node.name).split(".")[0])
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             bound.add(node.name)
-    return [name for name in used if name not in bound]
+    return used, bound
 
 
 def _program_of(node: ast.AST) -> ast.AST:

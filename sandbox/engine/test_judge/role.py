@@ -17,7 +17,7 @@ from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
 from ..testing.units import asserts_nothing, check_decorators, text_of, units
 from .imports import ProjectFinder, check_imports, execute_star_imports, names_imported
-from .names import NeedsSharedProcess, bind_names, use_of_shared_state
+from .names import NeedsSharedProcess, bind_names, names_entry_point, use_of_shared_state
 from .prompt import parse_prompt, stubs_of
 from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
@@ -86,6 +86,8 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     builder.reason = use_of_shared_state(tree)
     peer.raise_lines = _lines_that_raise(tree)
     candidate = bind_names(tree, namespace, peer, job["entry_point"], job["modules"], stubs)
+    if job["entry_point"] and not names_entry_point(tree, job["entry_point"]):
+        builder.own_requests = 1  # that for the entry point
     of_code = {name for name, value in namespace.items() if isinstance(value, Proxy)}
     check_decorators(tree, of_code | names_imported(tree, modules))
     try:

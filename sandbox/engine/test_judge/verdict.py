@@ -58,6 +58,7 @@ class VerdictBuilder:
     def __init__(self, recorder: Recorder, peer: Peer | None = None) -> None:
         """`peer`: the connection to the candidate, if it is another process."""
         self.skips_may_depend_on_code = False
+        self.own_requests = 0  # requests to the code that are made for any tests
         self.reason = ""  # why the tests need the process of the code; if set, a failure is no failure of the code
         self._recorder, self._peer = recorder, peer
         self._unit, self._begun = Unit("", None, lambda: None), False
@@ -83,7 +84,7 @@ class VerdictBuilder:
                 break
         if self._any_skipped and not self._named and self._first is None:
             raise BadTests("All tests are skipped.")
-        asked_nothing = self._peer is not None and not self._peer.answered
+        asked_nothing = self._peer is not None and self._peer.answered <= self.own_requests
         if asked_nothing and (self._first is None or self._first["kind"] == "assertion"):
             raise BadTests("The tests use nothing that the code defines, so they have the same result with any code.")
         return self._verdict()

@@ -303,6 +303,23 @@ def test_recording_with_a_list_as_a_key_is_rejected(tmp_path, key):
     assert f"said.jsonl:1: `{key}` of a recording" in only_problem(folder)
 
 
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"modle": "gold"}, "unknown key modle; did you mean 'model'?"),
+        ({"model": "golden"}, '`model` of a recording is the kind of answer: gold, wrong, empty (found "golden").'),
+        ({"attempt": 0}, "`attempt` of a recording must be a whole number from 1 (found 0)."),
+        ({"attempt": "1"}, '`attempt` of a recording must be a whole number from 1 (found "1").'),
+        ({"turn": "2"}, '`turn` of a recording must be a whole number from 0 (found "2").'),
+        ({"purpose": "rubric"}, "a recording of a judge names the `rule` that asks it."),
+    ],
+)
+def test_recording_that_no_call_could_be_given_is_rejected(tmp_path, keys, problem):
+    row = {"purpose": "user", "case": "France", "content": "Go on.", **keys}
+    folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines([row])})
+    assert only_problem(folder) == f"said.jsonl:1: {problem}"
+
+
 def test_answers_and_rows_to_join_may_name_decimal_ids(tmp_path):
     files = {
         "cases.jsonl": lines([{"id": 1.5, "input": "?"}]),

@@ -167,6 +167,14 @@ def test_recording_of_an_attempt_takes_precedence(tmp_path, monkeypatch):
     assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
 
 
+def test_recording_of_an_attempt_needs_no_model(tmp_path, monkeypatch):
+    monkeypatch.setitem(SCORERS, "asking", Asking())
+    said = [{"purpose": "rubric", "case": row["country"], "rule": "taste", "content": "no"} for row in ROWS]
+    said += [{**row, "attempt": 1, "content": "yes"} for row in said]
+    _, found = run(judged(tmp_path, said))
+    assert (found["gold"]["status"], found["wrong"]["status"]) == ("passed", "failed")
+
+
 def test_recording_without_content_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     with pytest.raises(BundleError, match=r"judge\.jsonl:1"):

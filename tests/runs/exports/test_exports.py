@@ -448,6 +448,16 @@ def test_bundle_of_failures_keeps_the_held_out_splits_of_its_cases(tmp_path: Pat
         assert dict(small.cases.values_list("external_id", "held_out")) == expected
 
 
+def test_bundle_of_failures_keeps_held_out_splits_that_only_an_earlier_version_names(tmp_path: Path) -> None:
+    fields = {"input": "question", "metadata": {"split": "{{ 'test' if target == '1' else 'train' }}"}}
+    dataset = {"path": "data.jsonl", "fields": fields}
+    imported(tmp_path / "first", held_out_splits=["test"], dataset=dataset)
+    run = failing_run(imported(tmp_path / "second", version="1.1.0", dataset=dataset), "ffpp")
+    export_failures(run, tmp_path / "out.zip", FailureFilters(cases={"1", "2"}), format="bundle")
+    small = import_bundle(bundle=tmp_path / "out.zip")
+    assert dict(small.cases.values_list("external_id", "held_out")) == {"1": True, "2": False}
+
+
 @pytest.mark.parametrize("by", ["manifest", "curator"])
 def test_bundle_of_failures_of_a_held_out_environment_is_held_out(tmp_path: Path, by: str) -> None:
     version = imported(tmp_path / "bundle", held_out=by == "manifest")

@@ -70,6 +70,17 @@ def client_of(user: User) -> Client:
     return client
 
 
+@pytest.mark.parametrize("splits", [(), ("train",)], ids=["no split", "another split"])
+def test_later_version_cannot_open_held_out_splits(folder: Path, splits: tuple[str, ...]) -> None:
+    import_bundle(bundle=folder)
+    changed = letters(folder.with_name("changed"), splits)
+    manifest = changed / "environment.yaml"
+    manifest.write_text(manifest.read_text().replace("1.0.0", "1.1.0"))
+    later = import_bundle(bundle=changed)
+    expected = {"a": "train" in splits, "b": True, "c": False}
+    assert (later.version, dict(later.cases.values_list("external_id", "held_out"))) == ("1.1.0", expected)
+
+
 @pytest.mark.usefixtures("published")
 def test_only_users_with_the_permission_get_cases_of_held_out_splits() -> None:
     everybody, trusted = client_of(member(name="somebody")), client_of(permitted())
@@ -126,7 +137,7 @@ def test_later_version_without_the_key_stays_withheld(folder: Path, tmp_path: Pa
     (folder / "environment.yaml").write_text(text)
     import_bundle(bundle=folder)
     assert Environment.objects.get().partly_held_out
-    assert Case.objects.filter(held_out=True).count() == 1
+    assert Case.objects.filter(held_out=True).count() == 2  # one of each version
 
 
 def test_split_that_no_case_has_is_a_problem_of_the_bundle(tmp_path: Path) -> None:

@@ -197,6 +197,42 @@ def test_tests_that_do_not_reach_asserts_with_any_code_are_bad_tests(pool: Pool)
     assert outcome.message == "The tests reach none of their asserts, whatever the code returns."
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ["assert 1 == 1"],
+        "assert 1 == 1",
+        "def check(candidate):\n    assert 1 == 1\n",
+        "def test_one():\n    assert 1 == 1\n",
+        "def f(x): return x\nassert f(1) == 1",
+        "assert 1 == 2",
+    ],
+)
+def test_tests_that_use_nothing_of_the_code_are_bad_tests_also_with_an_entry_point(
+    pool: Pool, tests: str | list[str]
+) -> None:
+    outcome = run(pool, "def f(x): return x", tests, "f")
+    assert (outcome.status, outcome.conclusive) == (Status.BAD_TESTS, False)
+    assert "use nothing that the code defines" in outcome.message
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ["assert callable(f)"],
+        "def check(candidate):\n    assert callable(candidate)\n",
+        "def check(g):\n    assert callable(g)\n",
+        "assert callable(candidate)",
+        "def check_it(f):\n    assert callable(f)\ncheck_it(f)",
+        "import solution\nassert callable(solution.f)",
+        "from solution import f as g\nassert callable(g)",
+        "assert callable(eval('f'))",
+    ],
+)
+def test_looking_at_the_entry_point_is_a_use_of_the_code(pool: Pool, tests: str | list[str]) -> None:
+    passes(pool, "def f(x): return x", tests, "f")
+
+
 def test_name_missing_in_code_is_a_failure_of_the_code(pool: Pool) -> None:
     outcome = run(pool, "def g(x): return x", ["assert h(g(1)) == 1"], None)
     assert (outcome.status, outcome.message) == (Status.MISSING_ENTRY_POINT, "The code defines no h.")
