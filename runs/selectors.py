@@ -219,6 +219,11 @@ def models_under_test(run: Run) -> list[RunModel]:
     return list(run.models.filter(role="").order_by("position"))
 
 
+def list_model_labels(run: Run) -> list[str]:
+    """Return the labels of the models under test of *run*, in the order of the config."""
+    return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
+
+
 def role_models(run: Run) -> dict[str, list[RunModel]]:
     """Return the models that fill a role, by role, in the order of the config."""
     roles: dict[str, list[RunModel]] = {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from hub.common.problems import Problem
+from hub.common.wording import end_sentence
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.mapping import CaseMapper
 from hub.datasets.row_types import DatasetError, Opener, Row
@@ -94,7 +95,7 @@ def _digests(environment: CompiledEnvironment | None, case: CaseData, file: str,
         rendered.check()
         return rendered.input_digest(), rendered.scoring_digest()
     except CaseError as error:
-        message = _sentence(error.message)
+        message = end_sentence(error.message)
         if error.in_manifest:
             raise BundleError(Problem(message, error.where, file=MANIFEST)) from None
         raise BundleError(Problem(message, error.where, file=file, line=line)) from None
@@ -106,9 +107,6 @@ def _is_included(where: str | None, row: Row, file: str, line: int) -> bool:
     try:
         value = templates.render(where, {**row, "row": row})
     except templates.RenderError as error:
-        raise BundleError(Problem(file=file, line=line, path="dataset.where", message=_sentence(str(error)))) from None
+        message = end_sentence(str(error))
+        raise BundleError(Problem(message, "dataset.where", file=file, line=line)) from None
     return templates.truth(value)
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -238,12 +238,11 @@ class Bundle:
 
     def problem(self, path: list[str | int], message: str, remedy: str = "") -> Problem:
         """Return a problem at a key path of environment.yaml."""
-        dot = "" if message.endswith((".", "!", "?")) else "."
         return Problem(
             file=MANIFEST,
             line=self.yaml.line(path),
             path=yaml_source.dotted(tuple(path)),
-            message=message + dot,
+            message=wording.end_sentence(message),
             remedy=remedy,
         )
 

@@ -121,10 +121,14 @@ def _list_files(files: Files) -> str:
     return "\n".join(f"{path} ({len(file_bytes(content)):,} bytes)" for path, content in sorted(files.items()))
 
 
-def _read_file(files: Files, path: str) -> str:
+def _find_file(files: Files, path: str) -> JSON:
     if path not in files:
         raise _ToolError(f"there is no file {path!r}; the files are {', '.join(sorted(files))}")
-    content = files[path]
+    return files[path]
+
+
+def _read_file(files: Files, path: str) -> str:
+    content = _find_file(files, path)
     if not isinstance(content, str):
         raise _ToolError(f"{path} is a binary file")
     return content
@@ -149,7 +153,7 @@ def _replace_in_file(files: Files, path: str, old: str, new: str) -> tuple[Files
 
 
 def _delete_file(files: Files, path: str) -> tuple[Files, str]:
-    _ = path in files or _read_file(files, path)
+    _find_file(files, path)
     return {name: content for name, content in files.items() if name != path}, f"deleted {path}"
 
 

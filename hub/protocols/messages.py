@@ -166,6 +166,16 @@ def calls_of(message: Mapping[str, object]) -> list[dict[str, JSON]]:
     return [call if isinstance(call, dict) else {} for call in (calls if isinstance(calls, list) else [calls])]
 
 
+def is_complete_call(call: object) -> bool:
+    """Return whether *call* names a function and has its arguments as text."""
+    function = call.get("function") if isinstance(call, dict) else None
+    return (
+        isinstance(function, dict)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )
+
+
 def _function(call: Mapping[str, object]) -> dict[str, JSON]:
     function = call.get("function")
     return function if isinstance(function, dict) else {}

@@ -1,7 +1,7 @@
 """Structured replies of models: quoted material, one JSON object of a given shape, and one repeated request."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -68,8 +68,6 @@ async def request_structured_reply(
     key: CallKey,
     messages: Sequence[Message],
     shape: type[Shape],
-    *,
-    parameters: Mapping[str, JSON] | None = None,
 ) -> StructuredReply[Shape]:
     """Request one JSON object of *shape*. An invalid reply is sent back to the model once, with its mistakes.
 
@@ -80,7 +78,7 @@ async def request_structured_reply(
     replies: list[Reply] = []
     problems: list[str] = []
     for turn in range(2):
-        reply = await call_model(replace(key, turn=key.turn + turn), conversation, (), parameters)
+        reply = await call_model(replace(key, turn=key.turn + turn), conversation)
         replies.append(reply)
         answer, problem = parse_reply(text_of(reply.message), shape)
         if answer is not None:

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 _FOLDER = 0o700
 _FILE = 0o600
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_WRITTEN_WITHIN_S = 2.0  # after another process created a file
 
 
 def make_private_folder(path: Path) -> None:
@@ -38,9 +39,9 @@ def create_private_file(path: Path, text: str = "") -> None:
         raise
 
 
-def wait_for_text(path: Path, seconds: float = 2.0) -> str:
+def wait_for_text(path: Path) -> str:
     """Return the text of a file that another process may have created but not yet written; "" if it stays empty."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + _WRITTEN_WITHIN_S
     while not (text := path.read_text(encoding="utf-8")) and time.monotonic() < end:
         time.sleep(0.02)
     return text

@@ -23,6 +23,7 @@ ENVIRONMENT_FORMS = (
 # Limits of the lists of a config, checked before their items.
 MAX_ITEMS = {"environments": 500, "models": 200}
 MAX_ROLE_MODELS = 50  # models that fill one role
+DEFAULT_CONCURRENCY = 16
 
 
 class _Strict(validation.StrictNumbers):
@@ -105,7 +106,7 @@ class RunConfig(_Strict):
     environments: Annotated[list[EnvironmentRef], Field(min_length=1)]
     models: Annotated[list[ModelSpec], Field(min_length=1)]
     attempts: Annotated[int, Field(ge=1, le=1000)] = 1
-    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = DEFAULT_CONCURRENCY
     limits: Limits = Field(default_factory=Limits)
     roles: dict[str, Annotated[list[ModelSpec], Field(min_length=1)]] = Field(default_factory=dict)
     sandbox: SandboxConfig = Field(default_factory=SandboxConfig)

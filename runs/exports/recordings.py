@@ -17,6 +17,7 @@ from runs.exports.protocol import CHUNK, ExportFormat, ExportReport, JSONObject,
 from runs.exports.provenance import token_usage
 from runs.models import Response, Run, RunModel
 from runs.providers.replay import recorded_row
+from runs.selectors import models_under_test
 
 
 def without_answer(status: str) -> str:
@@ -83,7 +84,7 @@ def export_responses(run: Run, folder: Path, *, force: bool = False) -> ExportRe
     file for each role model. Either all files are written or none; existing ones are only replaced with *force*.
     """
     report = ExportReport()
-    models = list(run.models.filter(role="").order_by("position"))
+    models = models_under_test(run)
     with Outputs(force=force) as outputs:
         outputs.folder(folder)
         for model in models:

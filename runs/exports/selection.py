@@ -6,6 +6,7 @@ from hub.common.wording import end_sentence, suggest, unknown_name
 from hub.models import EnvironmentVersion
 from runs.exports.protocol import ExportError
 from runs.models import Run, RunEnvironment, RunModel
+from runs.selectors import models_under_test
 
 HELD_OUT_SPLIT = "of a held-out split"  # reasons why items are left out of exports
 DEFECTIVE = "of a case that was found wrong"
@@ -22,7 +23,7 @@ def find_run_model(run: Run, label: str) -> RunModel | None:
     """Return the model under test of *run* with that label, or None if it is empty. Raises ExportError."""
     if not label:
         return None
-    models = {model.label: model for model in run.models.filter(role="")}
+    models = {model.label: model for model in models_under_test(run)}
     if label not in models:
         raise ExportError(end_sentence(f"Run {run.pk} has no model {label!r}; {suggest(label, models)}"), "model")
     return models[label]

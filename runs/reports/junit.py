@@ -1,6 +1,5 @@
 """The report as JUnit XML, which CI systems read: a suite for each environment and model, a test for each response."""
 
-from collections.abc import Sequence
 from typing import BinaryIO
 from xml.sax.saxutils import XMLGenerator
 from xml.sax.xmlreader import AttributesImpl
@@ -17,17 +16,15 @@ _ELEMENTS = {"failed": "failure", "errored": "error", "unscored": "skipped"}
 _FIELDS = ("attempt", "status", "reason", "error_kind", "text", "latency_ms", "case__external_id")
 
 
-def write_junit(run: Run, out: BinaryIO, cells: Sequence[CellResult] | None = None) -> None:
+def write_junit(run: Run, out: BinaryIO) -> None:
     """Write the responses of *run* as tests: failed is a failure, errored an error, unscored skipped.
 
-    Quarantined cases are skipped. Memory does not grow with the run. *cells* are `get_results(run)`, if the caller has
-    them already.
+    Quarantined cases are skipped. Memory does not grow with the run.
     """
-    cells = get_results(run) if cells is None else cells
     xml = XMLGenerator(out, encoding="utf-8", short_empty_elements=True)
     xml.startDocument()
     _start(xml, "testsuites", {"name": clean(run.name), "time": f"{run.seconds:.3f}"})
-    for cell in cells:
+    for cell in get_results(run):
         _write_suite(xml, run, cell)
     xml.endElement("testsuites")
     xml.endDocument()

@@ -17,15 +17,12 @@ from runs.results.warnings import warnings
 from runs.selectors import sees_endpoints
 
 
-def render_markdown(
-    run: Run, cells: Sequence[CellResult] | None = None, *, user: User | AnonymousUser | None = None
-) -> str:
+def render_markdown(run: Run, *, user: User | AnonymousUser | None = None) -> str:
     """Return the report of *run* as Markdown: verdicts, a table for each environment, frequent reasons, notes.
 
-    *cells* are `get_results(run)`, if the caller has them already. It leaves out what *user* may not see of endpoints.
-    None: an operator.
+    It leaves out what *user* may not see of endpoints. None: an operator.
     """
-    cells = get_results(run) if cells is None else cells
+    cells = get_results(run)
     facts = [f"Run {run.pk}", outcome_of(run).label, formats.duration(run.seconds)]
     if (cost := known_cost(run)) is not None:
         facts.append(formats.money(cost))

@@ -19,6 +19,7 @@ from runs.results.counting import case_clusters, cell_responses, clusters_of, qu
 from runs.results.figures import CellFigures, CellResult, InstructionCounts, Times
 from runs.results.statistics.mean_intervals import mean, mean_estimate, quantile
 from runs.results.statistics.pass_at_k import pass_at_k, pass_hat_k
+from runs.selectors import models_under_test
 
 _EVERY_K = 10  # up to this many attempts every k is reported; above, a few of them
 _SERVED_MODELS = 5  # names that are kept
@@ -53,7 +54,7 @@ class _ResponseRow(NamedTuple):
 
 def aggregate_run(run: Run) -> list[CellResult]:
     """Return the result of every environment and answering model of *run*, in the config's order."""
-    models = list(run.models.filter(role="").order_by("position"))
+    models = models_under_test(run)
     cells = []
     for environment in run.environments.select_related("version__environment").order_by("position"):
         quarantined = quarantined_cases(run, environment)

@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, Length
 from hub.common.fields import json_text
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import Usage
+from runs.config.schema import DEFAULT_CONCURRENCY
 from runs.models import Response, Run, RunEnvironment, RunResult
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
@@ -165,25 +166,20 @@ def estimate_run(
     *,
     runs: QuerySet[Run],
     cases: int,
-    attempts: int = 1,
-    concurrency: int = 16,
 ) -> RunEstimate:
-    """Return what *cases* cases of *version* need from the model *spec*. Models that fill roles are left out.
+    """Return what one attempt at *cases* cases of *version* needs from the model *spec*, without models for roles.
 
     runs: those whose responses the estimate may use.
     """
-    responses = cases * attempts
     if not PROVIDERS[spec.provider].live:
-        return RunEstimate(
-            responses=responses, requests=responses, cost_usd=0.0, seconds=None, measured=False, recorded=True
-        )
+        return RunEstimate(responses=cases, requests=cases, cost_usd=0.0, seconds=None, measured=False, recorded=True)
     earlier = _earlier_responses(version, spec.name, runs)
     usage, turns, latency_ms = _means(earlier) if earlier else (*_guess(version), None)
     return RunEstimate(
-        responses=responses,
-        requests=round(responses * turns),
-        cost_usd=spec.price.cost(usage) * responses if spec.price else None,
-        seconds=None if latency_ms is None else responses * latency_ms / 1000 / min(concurrency, max(responses, 1)),
+        responses=cases,
+        requests=round(cases * turns),
+        cost_usd=spec.price.cost(usage) * cases if spec.price else None,
+        seconds=None if latency_ms is None else cases * latency_ms / 1000 / min(DEFAULT_CONCURRENCY, max(cases, 1)),
         measured=bool(earlier),
         recorded=False,
     )

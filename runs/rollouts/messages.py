@@ -3,7 +3,7 @@
 import json
 from typing import cast
 
-from hub.protocols.messages import Message
+from hub.protocols.messages import Message, is_complete_call
 from runs.rollouts.errors import RolloutError
 
 MAX_MESSAGE_BYTES = 1024 * 1024
@@ -25,22 +25,13 @@ def validate_message(message: object) -> Message:
         what = ", not a list of parts: join the texts of the parts" if isinstance(content, list) else ""
         raise RolloutError(f"`message.content` must be text or null{what}.")
     calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(_is_tool_call(call) for call in calls):
+    if not isinstance(calls, list) or not all(is_complete_call(call) for call in calls):
         raise RolloutError("`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}.")
     if not content and not calls:
         content = content or ""
     if calls:
         message = {**message, "tool_calls": [_with_id(call, number) for number, call in enumerate(calls)]}
     return cast(Message, {**message, "role": "assistant", "content": content})
-
-
-def _is_tool_call(call: object) -> bool:
-    function = call.get("function") if isinstance(call, dict) else None
-    return (
-        isinstance(function, dict)
-        and isinstance(function.get("name"), str)
-        and isinstance(function.get("arguments"), str)
-    )
 
 
 def _with_id(call: dict[str, object], number: int) -> dict[str, object]:

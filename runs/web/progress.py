@@ -8,7 +8,7 @@ from django.db.models import Count
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, Response, Run
 from runs.results.stored import count_responses, get_results
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test
 from runs.spending import cost_so_far
 from runs.web.queries import list_quarantined
 
@@ -50,7 +50,7 @@ def get_progress(run: Run) -> RunProgressData:
     If the run has ended, the numbers are those of its stored results.
     """
     environments = list(run.environments.select_related("version__environment").order_by("position"))
-    models = list(run.models.filter(role="").order_by("position"))
+    models = models_under_test(run)
     if run.status in ENDED:
         counts, cost_usd = _stored_counts(run), run.cost_usd
     else:

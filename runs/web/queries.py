@@ -21,6 +21,7 @@ from runs.results.stored import count_responses
 from runs.selectors import (
     COUNTED,
     ResponseFilters,
+    list_model_labels,
     may_delete,
     reason_without_target,
     responses_matching,
@@ -152,11 +153,6 @@ def get_run_contents(runs: list[Run]) -> dict[int, RunContents]:
     for pk in RunModel.objects.filter(run__in=runs, spec__price__isnull=False).values_list("run_id", flat=True):
         contents[pk].priced = True
     return contents
-
-
-def list_model_labels(run: Run) -> list[str]:
-    """Return the labels of the models under test of *run*, in the order of the config."""
-    return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
 
 
 def find_comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import docker
-import requests
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, ImageNotFound
 from urllib3.exceptions import HTTPError  # the package requests does not wrap it while a reply is read
 
-from sandbox.connections.transports.docker import Keywords
+from sandbox.connections.transports.docker import FAILURES, Keywords
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
 from sandbox.workspaces.base import SEED, VERIFY, BuildFailed
 from sandbox.workspaces.docker_api import connect
@@ -34,7 +33,7 @@ _MEMORY_MB = 2048  # of each step
 _LOG_CHARACTERS = 3000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # with which Docker marks what a step writes to stderr
 _FAILED_S = 300.0  # seconds in which a failed build is not repeated
-_FAILURES = (DockerException, requests.RequestException, HTTPError, OSError)
+_FAILURES = (*FAILURES, HTTPError)
 
 # Runs as the last step: checks Python, and keeps what the image has in the work folder, which a box's tmpfs hides.
 _LAST_STEP = """

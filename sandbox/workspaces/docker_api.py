@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
 import docker
-import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 from docker.types import Ulimit
 
-from sandbox.connections.transports.docker import PACKAGES_IMAGE, Keywords
+from sandbox.connections.transports.docker import FAILURES, PACKAGES_IMAGE, Keywords, sentence
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
 from sandbox.workspaces.base import PACKAGES, BoxSpec
 
@@ -23,7 +22,6 @@ EXPIRES_LABEL = "llmeval.workspace.expires"
 GROUP_LABEL = "llmeval.workspace.group"  # the generation of the box that a service or network belongs to
 
 _COPY_S = 300.0  # for another process that copies packages
-FAILURES = (DockerException, requests.RequestException, OSError)
 
 
 def connect(address: str, timeout_s: float) -> docker.APIClient:
@@ -107,9 +105,3 @@ def reported() -> Iterator[None]:
             f"Workspaces need a Docker engine, which cannot be reached: {sentence(error)} "
             "Is it running, and may this user use it (DOCKER_HOST, the docker group)?"
         ) from error
-
-
-def sentence(error: BaseException) -> str:
-    """Return the message of a failure with a final full stop."""
-    text = str(getattr(error, "explanation", None) or error).strip().replace("\n", " ")
-    return text if text.endswith(".") else f"{text}."

@@ -11,14 +11,21 @@ import docker
 from docker.errors import NotFound
 from docker.types import LogConfig
 
-from sandbox.connections.transports.docker import DEFAULT_IMAGE, PACKAGES_IMAGE, Keywords, plain_socket, remove
+from sandbox.connections.transports.docker import (
+    DEFAULT_IMAGE,
+    FAILURES,
+    PACKAGES_IMAGE,
+    Keywords,
+    plain_socket,
+    remove,
+    sentence,
+)
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import VERIFY, BoxSpec, Handle, WorkspaceError, WorkspaceLost
 from sandbox.workspaces.builds import ImageBuilder
 from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.docker_api import (
     EXPIRES_LABEL,
-    FAILURES,
     GROUP_LABEL,
     LABEL,
     OWNER_LABEL,
@@ -27,7 +34,6 @@ from sandbox.workspaces.docker_api import (
     image_id,
     packages_container,
     reported,
-    sentence,
     short_ulimits,
 )
 from sandbox.workspaces.driven import (

@@ -21,7 +21,7 @@ from hub.harnesses.endpoint.shapes import (
     pieces,
 )
 from hub.protocols.calls import Reply
-from hub.protocols.messages import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, is_complete_call
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _PARTS = ("text", "refusal")
@@ -109,7 +109,7 @@ def _message(message: Mapping[str, JSON], where: str) -> Message:
     if role not in _ROLES:
         raise InvalidRequest(f"{where}.role must be one of {', '.join(_ROLES)}.", f"{where}.role")
     calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
+    if not isinstance(calls, list) or not all(is_complete_call(call) for call in calls):
         raise InvalidRequest(f"{where}.tool_calls must be a list of calls of functions.", f"{where}.tool_calls")
     content = message.get("content")
     if role != "user":
@@ -117,12 +117,3 @@ def _message(message: Mapping[str, JSON], where: str) -> Message:
         return cast(Message, message)
     read = user_content(content, _PARTS, "image_url", f"{where}.content")
     return cast(Message, {**message, "content": read} if isinstance(read, list) else message)
-
-
-def _is_call(call: object) -> bool:
-    function = call.get("function") if isinstance(call, dict) else None
-    return (
-        isinstance(function, dict)
-        and isinstance(function.get("name"), str)
-        and isinstance(function.get("arguments"), str)
-    )

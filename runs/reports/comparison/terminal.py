@@ -10,7 +10,7 @@ from rich.text import Text
 from hub.common.output.foreign_text import clean
 from runs.models import Run
 from runs.reports import formats as write
-from runs.reports.terminal import PIPE_WIDTH
+from runs.reports.terminal import PIPE_WIDTH, print_line
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
 
 _FLIPS = 10  # ids of cases that are listed for each direction of the flips
@@ -36,8 +36,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print *comparison*: a table for each pair of models, then flips and notes for each environment."""
     if not console.is_terminal and console.width < PIPE_WIDTH:
         console.width = PIPE_WIDTH
-    _print(console, _side("A", comparison.run_a))
-    _print(console, _side("B", comparison.run_b))
+    print_line(console, _side("A", comparison.run_a))
+    print_line(console, _side("B", comparison.run_b))
     for pair in comparison.models:
         console.print()
         columns = _columns(pair, console)
@@ -45,7 +45,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         for item in pair.environments:
             _print_details(console, item, columns)
     for note in comparison.notes:
-        _print(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
+        print_line(console, Text.assemble(("Note: ", "bold yellow"), clean(note)))
 
 
 def _side(letter: str, run: Run) -> Text:
@@ -96,17 +96,13 @@ def _print_details(console: Console, item: EnvironmentComparison, columns: Seque
     figures = _figures(item).items()
     beside = [f"{head} {figure.plain}{_UNITS.get(head, '')}" for head, figure in figures if head not in columns]
     if beside:
-        _print(console, Text(f"  {slug}: {', '.join(beside)}"))
+        print_line(console, Text(f"  {slug}: {', '.join(beside)}"))
     methods = f"interval: {write.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"
-    _print(console, Text(f"  {slug}: {methods}", style="dim"))
+    print_line(console, Text(f"  {slug}: {methods}", style="dim"))
     for letter, cases in (("A", item.better_a), ("B", item.better_b)):
         if cases:
             more = f" and {len(cases) - _FLIPS:,} more" if len(cases) > _FLIPS else ""
             shown = ", ".join(clean(case) for case in cases[:_FLIPS])
-            _print(console, Text(f"  {slug}: better in {letter}: {shown}{more}"))
+            print_line(console, Text(f"  {slug}: better in {letter}: {shown}{more}"))
     for note in item.notes:
-        _print(console, Text(f"  {slug}: {clean(note)}", style="yellow"))
-
-
-def _print(console: Console, line: Text) -> None:
-    console.print(line, highlight=False, soft_wrap=not console.is_terminal)
+        print_line(console, Text(f"  {slug}: {clean(note)}", style="yellow"))

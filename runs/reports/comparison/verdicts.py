@@ -7,8 +7,7 @@ from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
-
-SIGNIFICANT = 0.05
+from runs.results.statistics.confidence_level import SIGNIFICANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

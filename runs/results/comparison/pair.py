@@ -15,6 +15,7 @@ from runs.results.comparison.notes import cache_notes, environment_notes, model_
 from runs.results.counting import clusters_of
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 from runs.results.statistics.resampling import PairedRatio, paired_ratio
+from runs.selectors import models_under_test
 
 
 class ComparisonError(UserError):
@@ -229,7 +230,7 @@ def find_cells(run_a: Run, run_b: Run, *, model_a: str, model_b: str, environmen
 
 
 def _models(run: Run) -> dict[str, RunModel]:
-    return {model.label: model for model in run.models.filter(role="").order_by("position")}
+    return {model.label: model for model in models_under_test(run)}
 
 
 def _named(run: Run, models: dict[str, RunModel], label: str | None) -> RunModel:

@@ -6,6 +6,7 @@ from itertools import combinations
 from runs.models import Run
 from runs.results.comparison.cases import CaseLoader
 from runs.results.comparison.pair import Comparison, ComparisonError, adjust_all, compare
+from runs.selectors import list_model_labels
 
 MOST_PAIRS = 66  # of twelve runs or models
 
@@ -35,7 +36,7 @@ def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str
                 remedy = f"Models can be chosen for two runs only: {alone}"
                 raise ComparisonError(f"{error} {remedy}") from None
     else:
-        labels = list(runs[0].models.filter(role="").order_by("position").values_list("label", flat=True))
+        labels = list_model_labels(runs[0])
         if model_a or model_b or len(labels) < 3:
             found = [compare(runs[0], runs[0], model_a=model_a, model_b=model_b, loader=loader)]
         else:

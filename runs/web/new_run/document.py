@@ -17,7 +17,7 @@ from runs.config.schema import Limits, RunConfig
 from runs.config_source import ConfigSource
 from runs.models import Run, RunEnvironment
 from runs.stages import stages
-from runs.web.new_run.draft import DEFAULTS, SELECTIONS, Draft, EnvironmentChoice
+from runs.web.new_run.draft import DEFAULTS, NUMBER_DEFAULTS, SELECTIONS, Draft, EnvironmentChoice
 from runs.web.new_run.form import NewRunForm
 
 _OWN_FIELDS = ("name", "team", "attempts", "concurrency", "seed")
@@ -123,7 +123,7 @@ def _config_of(run: Run) -> dict[str, object]:
         "environments": [_reference(row) for row in run.environments.select_related("version__environment")],
         "models": [_name(item) for item in stored.get("models", [])],
     }
-    for key, default in (("attempts", 1), ("concurrency", 16), ("seed", 0)):
+    for key, default in NUMBER_DEFAULTS.items():
         if stored.get(key, default) != default:
             config[key] = stored[key]
     usual = Limits().model_dump(mode="json", exclude_none=True)

@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from django.http import QueryDict
 from django.urls import reverse
 
+from runs.config.schema import DEFAULT_CONCURRENCY
+
+# Defaults of keys of a config, which a config of this page leaves out.
+NUMBER_DEFAULTS = {"attempts": 1, "concurrency": DEFAULT_CONCURRENCY, "seed": 0}
 # Defaults of the page, which its address leaves out.
 DEFAULTS = {
     "name": "",
     "team": "",
     "cases": "all",
     "count": "",
-    "attempts": "1",
-    "concurrency": "16",
+    "attempts": str(NUMBER_DEFAULTS["attempts"]),
+    "concurrency": str(NUMBER_DEFAULTS["concurrency"]),
     "budget": "",
-    "seed": "0",
+    "seed": str(NUMBER_DEFAULTS["seed"]),
     "other": "",
     "q": "",
     "category": "",

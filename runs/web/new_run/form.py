@@ -21,12 +21,12 @@ from runs.config.endpoints import endpoint_spec
 from runs.config.parsed import ConfigError
 from runs.config.registered import resolve_registered
 from runs.config.resolve import ResolvedConfig
-from runs.config.schema import MAX_ITEMS
+from runs.config.schema import DEFAULT_CONCURRENCY, MAX_ITEMS
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.results.forecast import PlanEstimate, estimate_plan
 from runs.selectors import explain_unusable_model, list_usable_models, visible_runs
-from runs.web.new_run.draft import Draft, EnvironmentChoice
+from runs.web.new_run.draft import NUMBER_DEFAULTS, Draft, EnvironmentChoice
 
 _FIELDS = {"environments": "environment", "models": "model", "limits.budget_usd": "budget"}  # of keys of a config
 _SETTINGS = ("name", "cases", "count", "attempts", "concurrency", "budget", "seed", "other")
@@ -316,7 +316,7 @@ class NewRunForm(forms.Form):
             "models": [item.name for item in self.models],
             **({"team": data["team"]} if data.get("team") else {}),
         }
-        for key, default in (("attempts", 1), ("concurrency", 16), ("seed", 0)):
+        for key, default in NUMBER_DEFAULTS.items():
             if data[key] not in (None, default):
                 config[key] = data[key]
         limits = other.pop("limits", None)
@@ -364,7 +364,7 @@ class NewRunForm(forms.Form):
             specs,
             runs=visible_runs(self._user),
             attempts=self.cleaned_data.get("attempts") or 1,
-            concurrency=self.cleaned_data.get("concurrency") or 16,
+            concurrency=self.cleaned_data.get("concurrency") or DEFAULT_CONCURRENCY,
         )
 
 

@@ -22,7 +22,7 @@ from runs.results.comparison.pair import ComparedCells, ComparisonError, find_ce
 from runs.results.comparison.several import compare_all
 from runs.results.counting import cell_responses
 from runs.results.statistics.mean_intervals import mean
-from runs.selectors import visible_runs
+from runs.selectors import list_model_labels, visible_runs
 from runs.web import queries
 from runs.web.downloads import download_failures, failure_formats
 from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, ComparedFailuresFilter, CompareForm
@@ -59,7 +59,7 @@ def _compared_runs(request: HttpRequest, form: CompareForm) -> dict[str, object]
     given = form.cleaned_data
     a = queries.get_visible_run(request.user, given["a"])
     b: Run | None
-    if given["b"] is None and len(queries.list_model_labels(a)) < 2:
+    if given["b"] is None and len(list_model_labels(a)) < 2:
         b = queries.find_comparable_run(request.user, a)  # one model of one run cannot be compared with itself
     else:
         b = queries.get_visible_run(request.user, given["b"] or given["a"])
@@ -82,7 +82,7 @@ def _form_context(request: HttpRequest, recent: list[Run], a: Run | None, b: Run
 
 def _model_labels(a: Run | None, b: Run | None) -> dict[str, object]:
     """Return the labels of the models of both runs."""
-    return {f"labels_{side}": queries.list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}
+    return {f"labels_{side}": list_model_labels(run) for side, run in (("a", a), ("b", b)) if run}
 
 
 def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:

@@ -18,7 +18,7 @@ from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
 from runs.models import ModelEndpoint
 from runs.selectors import visible_models
-from runs.web.model_form import PRESETS, SiteModelEndpointForm
+from runs.web.model_form import PRESETS, Preset, SiteModelEndpointForm
 from runs.web.queries import may_register_models
 
 View = Callable[..., HttpResponse]
@@ -48,12 +48,12 @@ def new(request: HttpRequest) -> HttpResponse:
         form = SiteModelEndpointForm(initial=initial, user=cast(User, request.user))
     if preset:
         form.fields["model"].help_text = f"For example {preset.example}."
-    return _show(request, form, {"presets": PRESETS, "preset": preset, "key_missing": _missing_key(form, preset)})
+    return _show(request, form, {"presets": PRESETS, "preset": preset, "key_missing": _missing_key(preset)})
 
 
-def _missing_key(form: SiteModelEndpointForm, preset: object) -> str:
+def _missing_key(preset: Preset | None) -> str:
     """Return the variable of the preset if this installation does not allow it as a key variable."""
-    name: str = getattr(preset, "api_key_env", "")
+    name = preset.api_key_env if preset else ""
     return name if name and name not in settings.API_KEY_VARIABLES else ""
 
 

@@ -69,12 +69,12 @@ def _show(request: HttpRequest, user: User) -> HttpResponse:
     return _page(request, filled.draft, NewRunForm(filled.draft, user=user, complete=False), more)
 
 
-def _show_draft(request: HttpRequest, user: User, draft: Draft, more: dict[str, object] | None = None) -> HttpResponse:
+def _show_draft(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
     """Redirect to the address of the state, or show the page itself if the address would be too long."""
     address = draft.address()
     if address:
         return record_nothing(redirect(address))
-    return record_nothing(_page(request, draft, NewRunForm(draft, user=user, complete=False), more))
+    return record_nothing(_page(request, draft, NewRunForm(draft, user=user, complete=False)))
 
 
 def _read_yaml(request: HttpRequest, user: User, draft: Draft, *, start: bool) -> HttpResponse:

@@ -35,7 +35,7 @@ _HEADER = struct.Struct(">BxxxL")  # header of each part of an attached containe
 _STDOUT = 1
 
 # Exceptions of the docker package if the daemon is unreachable, fails or refuses.
-_FAILURES = (DockerException, requests.RequestException, OSError)
+FAILURES = (DockerException, requests.RequestException, OSError)
 
 
 Keywords = dict[str, Any]  # arguments and replies of the SDK, which have no types
@@ -107,10 +107,10 @@ class DockerTransport(Transport):
         except SandboxUnavailable:
             self.close()
             raise
-        except _FAILURES as error:
+        except FAILURES as error:
             self.close()
             raise SandboxUnreachable(
-                f"No container could be started for the docker sandbox: {_sentence(error)} "
+                f"No container could be started for the docker sandbox: {sentence(error)} "
                 "Is the Docker engine running, and may this user use it (DOCKER_HOST, the docker group)?"
             ) from error
 
@@ -256,13 +256,14 @@ def sweep(api: docker.APIClient) -> list[str]:
 
 def remove(api: docker.APIClient, container: str) -> None:
     """Kill and remove a container and wait until it is removed, also if the daemon is removing it already."""
-    with contextlib.suppress(*_FAILURES):
+    with contextlib.suppress(*FAILURES):
         api.remove_container(container, force=True, v=True)
         return
-    with contextlib.suppress(*_FAILURES):  # the next sweep removes it
+    with contextlib.suppress(*FAILURES):  # the next sweep removes it
         api.wait(container, timeout=_REMOVAL_S, condition="removed")
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
+    """Return the message of a failure of the Docker engine with a final full stop."""
     text = str(getattr(error, "explanation", None) or error).strip().replace("\n", " ")
     return text if text.endswith(".") else f"{text}."

@@ -9,11 +9,10 @@ from docker.errors import APIError
 from docker.types import LogConfig
 
 from sandbox.connections.owners import is_gone
-from sandbox.connections.transports.docker import Keywords, remove
+from sandbox.connections.transports.docker import FAILURES, Keywords, remove
 from sandbox.workspaces.base import BoxSpec, ServiceFailed, ServiceSpec
 from sandbox.workspaces.docker_api import (
     EXPIRES_LABEL,
-    FAILURES,
     GROUP_LABEL,
     LABEL,
     OWNER_LABEL,
