@@ -118,7 +118,7 @@ def _explain_tls(error: ssl.SSLError) -> str:
 def _system_error(cause: BaseException) -> str:
     """Return the reason of a connection that the system could not make or that was reset; "" for other errors."""
     link = _find_in_chain(cause, OSError)
-    if link is None:
+    if link is None or not link.errno:
         return ""
     return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
 
