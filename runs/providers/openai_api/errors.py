@@ -22,6 +22,7 @@ from runs.providers.openai_api.replies import excerpt
 
 _SystemError = TypeVar("_SystemError", bound=OSError)
 
+_UNRESOLVED = "its host name could not be resolved"
 _KEY_CODES = {"invalid_api_key", "account_deactivated"}
 _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 _MODEL_CODES = {"model_not_found", "DeploymentNotFound"}
@@ -98,8 +99,11 @@ def connection_error(error: openai.APIConnectionError, name: str, options: OpenA
     system = _system_error(cause)
     reason = " ".join((system or without_endpoint(str(cause), name, options)).split())
     failed = "could not be reached" if system else "gave no complete HTTP response"
-    refused = reason == os.strerror(errno.ECONNREFUSED)
-    remedy = " Check `base_url`, and that the endpoint is running." if refused else ""
+    remedies = {
+        os.strerror(errno.ECONNREFUSED): " Check `base_url`, and that the endpoint is running.",
+        _UNRESOLVED: " Check `base_url`, and that this machine can resolve names.",
+    }
+    remedy = remedies.get(reason, "")
     return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.{remedy}")
 
 
@@ -120,7 +124,7 @@ def _system_error(cause: BaseException) -> str:
     link = _find_in_chain(cause, OSError)
     if link is None or not link.errno:
         return ""
-    return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
+    return os.strerror(link.errno) if link.errno > 0 else _UNRESOLVED
 
 
 def _find_in_chain(error: BaseException, kind: type[_SystemError]) -> _SystemError | None:

@@ -610,7 +610,7 @@ async def test_refused_connection_is_a_transport_error() -> None:
     assert str(caught.value).endswith("Connection refused. Check `base_url`, and that the endpoint is running.")
 
 
-async def tls_error(url: str) -> str:
+async def connection_error(url: str) -> str:
     """Return the message of the error for a model at *url*."""
     provider = OpenAI(
         ModelSpec(name="m", provider="openai"), OpenAIOptions(model="x", base_url=url), ProviderContext(retries=0)
@@ -622,9 +622,17 @@ async def tls_error(url: str) -> str:
     return str(caught.value)
 
 
+async def test_host_name_that_cannot_be_resolved_is_explained() -> None:
+    message = await connection_error("http://name.invalid/v1")
+    assert message == (
+        "The endpoint of m could not be reached: its host name could not be resolved. "
+        "Check `base_url`, and that this machine can resolve names."
+    )
+
+
 async def test_endpoint_without_tls_at_an_https_address_is_explained() -> None:
     with endpoint(lambda *_: completion()) as server:
-        message = await tls_error(server.url.replace("http://", "https://"))
+        message = await connection_error(server.url.replace("http://", "https://"))
     assert message.startswith("The endpoint of m could not be reached with TLS: ")
     assert message.endswith("Check `base_url`: an endpoint without TLS has an address that starts with http://.")
     assert "Operation not permitted" not in message
@@ -635,7 +643,7 @@ async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> N
     context.load_cert_chain(self_signed_certificate(tmp_path / "certificate.pem"))
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
     async with server:
-        message = await tls_error(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        message = await connection_error(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
     assert message == (
         "The endpoint of m could not be reached with TLS: its certificate is not valid here: self-signed certificate. "
         "Check `base_url`; if an authority of your own issued the certificate, name the file with the "
