@@ -8,6 +8,8 @@ import errno
 import json
 import os
 import re
+import ssl
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import openai
@@ -18,6 +20,9 @@ from runs.limits.headers import retry_after
 from runs.providers.openai_api.options import OpenAIOptions
 from runs.providers.openai_api.replies import excerpt
 
+_SystemError = TypeVar("_SystemError", bound=OSError)
+
+_UNRESOLVED = "its host name could not be resolved"
 _KEY_CODES = {"invalid_api_key", "account_deactivated"}
 _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 _MODEL_CODES = {"model_not_found", "DeploymentNotFound"}
@@ -89,21 +94,48 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
 def connection_error(error: openai.APIConnectionError, name: str, options: OpenAIOptions) -> ModelError:
     """Return the error for a connection to the endpoint of the model *name* that failed."""
     cause = error.__cause__ or error
-    reason = " ".join((_system_error(cause) or without_endpoint(str(cause), name, options)).split())
-    failed = "could not be reached" if _system_error(cause) else "gave no complete HTTP response"
-    refused = reason == os.strerror(errno.ECONNREFUSED)
-    remedy = " Check `base_url`, and that the endpoint is running." if refused else ""
+    if (tls := _find_in_chain(cause, ssl.SSLError)) is not None:
+        return ModelError("transport", f"The endpoint of {name} could not be reached with TLS: {_explain_tls(tls)}")
+    system = _system_error(cause)
+    reason = " ".join((system or without_endpoint(str(cause), name, options)).split())
+    failed = "could not be reached" if system else "gave no complete HTTP response"
+    remedies = {
+        os.strerror(errno.ECONNREFUSED): " Check `base_url`, and that the endpoint is running.",
+        _UNRESOLVED: " Check `base_url`, and that this machine can resolve names.",
+    }
+    remedy = remedies.get(reason, "")
     return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.{remedy}")
+
+
+def _explain_tls(error: ssl.SSLError) -> str:
+    """Return why TLS failed, and how to fix it. The number of such an error is OpenSSL's, not one of the system."""
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        reason = (error.reason or type(error).__name__).replace("_", " ").lower()
+        return f"{reason}. Check `base_url`: an endpoint without TLS has an address that starts with http://."
+    reason = error.verify_message.partition(", certificate is not valid for")[0]  # the rest names the host
+    return (
+        f"its certificate is not valid here: {reason.rstrip('.')}. Check `base_url`; if an authority of your own "
+        "issued the certificate, name the file with the authority's certificate in the variable SSL_CERT_FILE."
+    )
 
 
 def _system_error(cause: BaseException) -> str:
     """Return the reason of a connection that the system could not make or that was reset; "" for other errors."""
-    link: BaseException | None = cause
-    while link is not None:  # the transport raises errors of its own; the system's error is at the end of the chain
-        if isinstance(link, OSError) and link.errno:
-            return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
+    link = _find_in_chain(cause, OSError)
+    if link is None or not link.errno:
+        return ""
+    return os.strerror(link.errno) if link.errno > 0 else _UNRESOLVED
+
+
+def _find_in_chain(error: BaseException, kind: type[_SystemError]) -> _SystemError | None:
+    """Return the last error of *kind* with a number in the chain of *error*, or None. The others wrap it."""
+    found: _SystemError | None = None
+    link: BaseException | None = error
+    while link is not None:  # the transport raises errors of its own; the original one is at the end of the chain
+        if isinstance(link, kind) and link.errno:
+            found = link
         link = link.__cause__ or link.__context__
-    return ""
+    return found
 
 
 def without_endpoint(text: str, name: str, options: OpenAIOptions) -> str:

@@ -1,13 +1,20 @@
 """The openai provider, with the real client over real HTTP."""
 
+import asyncio
 import gzip
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
 from pydantic import ValidationError
 
@@ -601,6 +608,68 @@ async def test_refused_connection_is_a_transport_error() -> None:
     await provider.aclose()
     assert caught.value.kind == "transport"
     assert str(caught.value).endswith("Connection refused. Check `base_url`, and that the endpoint is running.")
+
+
+async def connection_error(url: str) -> str:
+    """Return the message of the error for a model at *url*."""
+    provider = OpenAI(
+        ModelSpec(name="m", provider="openai"), OpenAIOptions(model="x", base_url=url), ProviderContext(retries=0)
+    )
+    with pytest.raises(ModelError) as caught:
+        await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+    await provider.aclose()
+    assert caught.value.kind == "transport"
+    return str(caught.value)
+
+
+async def test_host_name_that_cannot_be_resolved_is_explained() -> None:
+    message = await connection_error("http://name.invalid/v1")
+    assert message == (
+        "The endpoint of m could not be reached: its host name could not be resolved. "
+        "Check `base_url`, and that this machine can resolve names."
+    )
+
+
+async def test_endpoint_without_tls_at_an_https_address_is_explained() -> None:
+    with endpoint(lambda *_: completion()) as server:
+        message = await connection_error(server.url.replace("http://", "https://"))
+    assert message.startswith("The endpoint of m could not be reached with TLS: ")
+    assert message.endswith("Check `base_url`: an endpoint without TLS has an address that starts with http://.")
+    assert "Operation not permitted" not in message
+
+
+async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed_certificate(tmp_path / "certificate.pem"))
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        message = await connection_error(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert message == (
+        "The endpoint of m could not be reached with TLS: its certificate is not valid here: self-signed certificate. "
+        "Check `base_url`; if an authority of your own issued the certificate, name the file with the "
+        "authority's certificate in the variable SSL_CERT_FILE."
+    )
+
+
+def self_signed_certificate(path: Path) -> Path:
+    """Write a private key and its certificate for localhost to *path*."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(secret + certificate.public_bytes(pem))
+    return path
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500])
