@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from hub.common.leases import new_owner
@@ -83,6 +83,7 @@ def test_empty_config_names_no_other_file(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({}, "Say what to evaluate: --config FILE, or --env SLUG --model NAME, or --resume RUN."),
         ({"env": ["changing-plans"]}, "Name the model"),
         ({"config": "x.yaml", "model": ["demo"]}, "--model belongs to --env"),
         ({"env": ["changing-plans"], "model": ["dem"]}, "No model is registered as 'dem'; did you mean 'demo'?"),
@@ -102,6 +103,11 @@ def test_wrong_options_exit_with_2_and_name_the_remedy(
         call_command("eval", **{"model": [], "set": [], **options})
     assert exit_.value.code == 2 and said in capsys.readouterr().err
     assert not Run.objects.exists()
+
+
+def test_misspelt_option_is_named() -> None:
+    with pytest.raises(CommandError, match="unrecognized arguments: --confg"):
+        call_command("eval", "--confg", "run.yaml")
 
 
 def test_unknown_provider_is_reported_with_its_line(tmp_path: Path) -> None:

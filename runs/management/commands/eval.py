@@ -79,7 +79,8 @@ class Command(base.Command):
     needs_database = False  # `handle` prepares every kind of database
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        source = parser.add_mutually_exclusive_group(required=True)
+        # Not required here: argparse would report that before a misspelt option, such as --confg.
+        source = parser.add_mutually_exclusive_group()
         source.add_argument("--config", metavar="FILE", help="the run's config (YAML)")
         source.add_argument("--env", action="append", metavar="SLUG", help="environment; repeatable, with --model")
         source.add_argument("--resume", metavar="RUN", help="continue a run: request missing and errored responses")
@@ -161,7 +162,8 @@ class Command(base.Command):
                 raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
             resolved = build_config(options["env"], options["model"], overrides=options["set"], limit=options["limit"])
         else:
-            assert options["config"] is not None
+            if options["config"] is None:
+                raise UsageError("Say what to evaluate: --config FILE, or --env SLUG --model NAME, or --resume RUN.")
             resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
         for sentence in describe_unused_recordings(resolved):
             self.stderr.write(f"Warning: {sentence}")

@@ -22,6 +22,8 @@ from runs.providers.openai_api.replies import excerpt
 
 _SystemError = TypeVar("_SystemError", bound=OSError)
 
+# How OpenSSL calls an answer that is not TLS.
+_ANSWERS_WITHOUT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG"}
 _UNRESOLVED = "its host name could not be resolved"
 _KEY_CODES = {"invalid_api_key", "account_deactivated"}
 _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -111,7 +113,9 @@ def _explain_tls(error: ssl.SSLError) -> str:
     """Return why TLS failed, and how to fix it. The number of such an error is OpenSSL's, not one of the system."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         reason = (error.reason or type(error).__name__).replace("_", " ").lower()
-        return f"{reason}. Check `base_url`: an endpoint without TLS has an address that starts with http://."
+        no_tls = error.reason in _ANSWERS_WITHOUT_TLS
+        remedy = " Check `base_url`: an endpoint without TLS has an address that starts with http://." if no_tls else ""
+        return f"{reason}.{remedy}"
     reason = error.verify_message.partition(", certificate is not valid for")[0]  # the rest names the host
     return (
         f"its certificate is not valid here: {reason.rstrip('.')}. Check `base_url`; if an authority of your own "
