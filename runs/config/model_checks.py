@@ -50,6 +50,10 @@ def _check_model(path: yaml_source.Path, model: Mapping[str, object], parsed: Pa
     """Check the keys of *model* that belong to its provider. The schema has checked the others."""
     name = model.get("provider")
     if not isinstance(name, str):
+        known = list(ModelSpec.model_fields)  # other keys belong to the provider, which is unknown
+        for key in model:
+            if key not in known and wording.find_similar(key, known):
+                parsed.add_problem((*path, key), wording.unknown_key(key, known))
         return
     provider = PROVIDERS.get(name)
     if provider is None:

@@ -127,6 +127,16 @@ def test_problems_of_overrides_name_the_option_set(tmp_path: Path) -> None:
     ]
 
 
+def test_misspelt_keys_of_a_model_without_a_provider_are_reported(tmp_path: Path) -> None:
+    text = "name: demo\nenvironments: [a]\nmodels:\n  - nmae: small\n    provder: openai\n    model: m\n"
+    assert problems_of(text, tmp_path) == [
+        "line 4: models[0].name: missing; this key is required",
+        "line 4: models[0].provider: missing; this key is required, one of demo, openai, replay",
+        "line 4: models[0].nmae: unknown key; did you mean 'name'?",
+        "line 5: models[0].provder: unknown key; did you mean 'provider'?",
+    ]
+
+
 def test_repeated_problems_are_shortened(tmp_path: Path) -> None:
     models = "".join(f"  - {{name: m{i}, provider: openai, model: m}}\n" for i in range(9)).replace("openai", "nobody")
     with pytest.raises(ConfigError) as caught:
