@@ -16,6 +16,7 @@ from runs.services import resume_run
 from runs.spending import BudgetError, budget_of, change_budget
 from tests.commands import run_command
 from tests.endpoint import endpoint
+from tests.markup import markup
 from tests.members import member
 from tests.runs.capitals import CAPITALS, all_passed, answer_capital, config_text, start
 
@@ -130,7 +131,7 @@ def test_page_asks_for_a_new_budget(client: Client, runner: User, stopped: Run) 
     client.post(f"{url}resume/", {"budget_usd": "2.5"})
     run = Run.objects.get()
     assert (run.status, budget_of(run), run.budget_changes[0]["by"]) == ("queued", 2.5, runner.username)
-    assert f"from $0.00013 to $2.50 by {runner.username}" in client.get(url).getvalue().decode()
+    assert f"from $0.00013 to $2.50 by {runner.username}" in markup(client.get(url))
 
 
 def test_page_of_a_run_that_ended_otherwise_does_not_ask(client: Client, runner: User, stopped: Run) -> None:

@@ -17,6 +17,7 @@ from runs.results.stored import get_results
 from runs.tracking.artifacts import flatten
 from runs.tracking.job import build_job
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.markup import markup
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -36,10 +37,10 @@ def test_each_column_is_in_every_report(column: Column, run: Run, client: Client
     out = io.StringIO()
     print_report(run, Console(file=out))
     assert column.short_title in out.getvalue() and figure in out.getvalue()
-    html = render_html(run)
+    html = markup(render_html(run))
     assert f">{column.title}</th>" in html and f">{figure}<" in html
     client.force_login(member("Curator"))
-    page = client.get(f"/runs/{run.pk}/").content.decode()
+    page = markup(client.get(f"/runs/{run.pk}/"))
     assert f">{column.title}</th>" in page and f">{figure}<" in page
     (result,) = json.loads(json.dumps(results_json(run)))["results"]
     assert column.key in result

@@ -18,6 +18,7 @@ from runs.exports import RolloutSelection, export_episodes, export_run_rollouts
 from runs.models import Response
 from tests.endpoint import Answer, completion, endpoint
 from tests.hub.bundle_files import lines, write_bundle
+from tests.markup import markup
 from tests.runs.capitals import config_text, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,7 +85,7 @@ def test_rewards_of_steps_are_kept_with_the_responses_of_a_run(bundle: Path, tmp
     assert read(tmp_path / "out.jsonl")[0]["steps"] == [{"reward": reward} for reward in REWARDS]
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
-    assert "-, 0.25, -, 0.75" in client.get(f"/responses/{response.pk}/").content.decode()
+    assert "-, 0.25, -, 0.75" in markup(client.get(f"/responses/{response.pk}/"))
     results = client.get(f"/api/v1/runs/{run.pk}/responses/").json()["results"]
     assert [item["step_rewards"] for item in results] == [REWARDS]
 
