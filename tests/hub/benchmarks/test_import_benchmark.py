@@ -56,7 +56,10 @@ def gates(folder, pool):
         return {gate["name"]: gate for gate in run_gates(bundle, pool=pool)["gates"]}
 
 
-@pytest.mark.parametrize(("name", "file", "content", "cases"), FORMATS)
+@pytest.mark.parametrize(
+    ("name", "file", "content", "cases"),
+    [pytest.param(*row, marks=pytest.mark.exhaustive if row[1].endswith(".parquet") else ()) for row in FORMATS],
+)
 def test_reference_answers_of_each_published_format_pass(name, file, content, cases, tmp_path, pool):
     words = given(tmp_path, name, file, content)
     assert wording.counted(cases, "case") in run(*words)

@@ -57,6 +57,7 @@ async def test_agent_setup_and_tests_import_packages(engine: WorkspaceEngine) ->
     await playing.close()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_tests_use_their_packages_whatever_the_agent_leaves(engine: WorkspaceEngine) -> None:
     playing = play(["numpy", "pandas"])
@@ -69,6 +70,7 @@ async def test_tests_use_their_packages_whatever_the_agent_leaves(engine: Worksp
     await playing.close()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_lost_box_is_opened_again_with_its_packages(engine: WorkspaceEngine) -> None:
     playing = play(["numpy", "pandas"])
@@ -80,6 +82,7 @@ async def test_lost_box_is_opened_again_with_its_packages(engine: WorkspaceEngin
     await playing.close()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_agent_program_imports_packages(engine: WorkspaceEngine) -> None:
     program = f"{ANSWER}\nimport json, os, urllib.request as u\n" + (

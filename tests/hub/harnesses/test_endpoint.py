@@ -214,6 +214,7 @@ asyncio.run(main())
 # ---- images ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_images_of_both_apis_reach_the_model_as_parts_of_chat_completions(play: Play) -> None:
     played = play(
         """
@@ -352,6 +353,7 @@ client.responses.create(model=model, input="end")
     assert [message["content"] for message in played.messages[0]] == ["end"]
 
 
+@pytest.mark.exhaustive
 def test_other_paths_and_keys_are_refused(play: Play) -> None:
     play(
         """
@@ -414,6 +416,7 @@ assert len(list(stream)) > 2
     )
 
 
+@pytest.mark.exhaustive
 def test_streams_have_comments_while_the_model_is_asked(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "KEEP_ALIVE_S", 0.05)
     play(
@@ -433,6 +436,7 @@ with client.chat.completions.stream(**ASK) as stream:
     )
 
 
+@pytest.mark.exhaustive
 def test_other_replies_begin_with_blank_lines_if_the_model_takes_long(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -543,6 +547,7 @@ assert client.chat.completions.create(**ASK).choices[0].message.content == "one"
     assert len(played.messages) == 2
 
 
+@pytest.mark.exhaustive
 def test_equal_requests_at_the_same_time_are_answered_each(play: Play) -> None:
     play(
         RAW
@@ -576,6 +581,7 @@ asyncio.run(main())
     )
 
 
+@pytest.mark.exhaustive
 def test_client_that_closes_only_its_side_gets_the_reply(play: Play) -> None:
     play(
         RAW
@@ -599,6 +605,7 @@ assert json.loads(content)["choices"][0]["message"]["content"] == "yes", head
 # ---- HTTP ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_bodies_in_chunks_are_read(play: Play) -> None:
     play(
         RAW
@@ -615,6 +622,7 @@ assert response.status == 413
     )
 
 
+@pytest.mark.exhaustive
 def test_large_requests_are_refused_with_a_status_and_not_repeated(play: Play) -> None:
     play(
         RAW
@@ -634,6 +642,7 @@ client.chat.completions.create(**ASK)
     )
 
 
+@pytest.mark.exhaustive
 def test_other_methods_are_answered_in_the_format_of_errors(play: Play) -> None:
     play(
         RAW

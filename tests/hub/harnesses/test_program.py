@@ -142,9 +142,10 @@ assert text.rstrip().endswith("data: [DONE]") and events[-1]["choices"][0]["fini
             "print('why'); raise SystemExit(3)",
             "agent/main.py ended with exit code 3 before its first valid request to the model: why",
         ),
-        (
+        pytest.param(
             "import time; time.sleep(60)",
             "agent/main.py made no valid request to the model before the limit tool_seconds was reached.",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )
@@ -178,7 +179,7 @@ async def test_limits_end_the_episode() -> None:
     ("attempt", "status"),
     [
         pytest.param("post({'messages': [{'role': 'user', 'content': 'x'}]}, key='another-episode')", 401, id="token"),
-        pytest.param("post(b'{' * 100)", 400, id="not-json"),
+        pytest.param("post(b'{' * 100)", 400, id="not-json", marks=pytest.mark.exhaustive),
         pytest.param("post(b'[]')", 400, id="not-an-object", marks=pytest.mark.exhaustive),
         pytest.param("post({'messages': []})", 400, id="no-messages", marks=pytest.mark.exhaustive),
         pytest.param(
@@ -265,6 +266,7 @@ async def test_attacks_on_the_relay_end_the_episode_and_do_not_score(attack: str
     assert step.reward == 0.0
 
 
+@pytest.mark.exhaustive
 async def test_requests_after_the_end_reach_nobody() -> None:
     program = """
 import subprocess, sys

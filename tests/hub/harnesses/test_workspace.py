@@ -74,7 +74,6 @@ async def finish(image: str, command: str, tests: bytes = CHECK, rule: dict[str,
 # ---- tools -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
 @pytest.mark.docker
 async def test_tools_work_on_one_box_and_results_show_exit_code_and_time(image: str) -> None:
     playing = play(image, setup="setup.sh", files={"setup.sh": "echo prepared > setup.txt\n"})
@@ -196,7 +195,11 @@ async def test_score_names_the_last_line_of_a_failing_script(image: str) -> None
         ),
         pytest.param("kill -9 1; kill -9 -1", id="kill", marks=pytest.mark.exhaustive),
         pytest.param("mkdir -p /verify; echo 1 > reward.json; echo 1 > reward", id="reward-in-work-folder"),
-        pytest.param('python3 -c \'import os\nfor i in range(1500): os.mkdir("d"); os.chdir("d")\'', id="deep-folders"),
+        pytest.param(
+            'python3 -c \'import os\nfor i in range(1500): os.mkdir("d"); os.chdir("d")\'',
+            id="deep-folders",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param("head -c 15M /dev/zero > big; : > answer", id="full-disk", marks=pytest.mark.exhaustive),
     ],
 )
@@ -257,6 +260,7 @@ async def test_reward_file_decides_and_a_missing_one_is_unscored(
     assert (step.score.value, step.score.rules[0].reason) == (value, reason)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 @pytest.mark.parametrize(
     ("program", "limit"),
@@ -291,7 +295,7 @@ async def test_artifacts_with_too_many_files_are_wrong_and_the_reason_has_the_li
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("mode", ["700", "0550"])
+@pytest.mark.parametrize("mode", ["700", pytest.param("0550", marks=pytest.mark.exhaustive)])
 async def test_script_starts_in_a_work_folder_that_only_its_owner_may_enter(image: str, mode: str) -> None:
     tests = b'test "$PWD" = /app && test "$(as-agent cat answer)" = 42 || { echo "in $PWD"; exit 1; }\n'
     step = await finish(image, f"echo 42 > answer; chmod {mode} /app", tests)
@@ -313,8 +317,8 @@ async def test_script_may_have_any_file_name(image: str, script: bytes) -> None:
     ("program", "reason"),
     [
         ("nosuch", "as-agent: nosuch: No such file or directory"),
-        ("./nosuch", "as-agent: ./nosuch: No such file or directory"),
-        ("./answer", "as-agent: ./answer: Permission denied"),
+        pytest.param("./nosuch", "as-agent: ./nosuch: No such file or directory", marks=pytest.mark.exhaustive),
+        pytest.param("./answer", "as-agent: ./answer: Permission denied", marks=pytest.mark.exhaustive),
     ],
 )
 async def test_program_that_the_agent_does_not_have_is_named(image: str, program: str, reason: str) -> None:
@@ -503,6 +507,7 @@ def test_documented_example_passes_its_gates(tmp_path: Path, image: str) -> None
     assert {gate["status"] for gate in gates if gate["name"] != "wrong"} == {"passed"}, gates
 
 
+@pytest.mark.exhaustive
 @pytest.mark.docker
 def test_gate_shows_what_a_failing_solution_returned(tmp_path: Path, image: str) -> None:
     folder = write_documented_example(tmp_path, image)

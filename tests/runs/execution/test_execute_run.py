@@ -416,6 +416,7 @@ def test_endpoint_without_answer_makes_the_response_errored(folder: Path) -> Non
     assert "did not answer within 1 s (the episode's time limit)" in response.reason
 
 
+@pytest.mark.exhaustive
 def test_endpoint_down_longer_than_case_seconds_makes_the_response_errored(folder: Path) -> None:
     with endpoint(lambda *_: Answer({"error": {"message": "down"}}, 503, {"Retry-After": "1.2"})) as server:
         text = config_text(server.url, limits={"case_seconds": 1, "retries": 1}, environments=ONE)
@@ -586,6 +587,7 @@ def test_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
     assert results_json(run)["results"][0]["cost_usd"] is None
 
 
+@pytest.mark.exhaustive
 def test_episode_ended_by_case_seconds_after_slow_replies_is_scored(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         time.sleep(0.4)

@@ -342,6 +342,7 @@ def test_only_the_tracking_process_imports_mlflow() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
 @pytest.mark.django_db(transaction=True)
 def test_invalid_command_line_starts_no_process(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_box_without_packages_has_none(engine: WorkspaceEngine) -> None:
     assert "numpy\n" not in result.output
 
 
+@pytest.mark.exhaustive
 def test_packages_do_not_count_for_the_disk_and_are_in_every_box(engine: WorkspaceEngine) -> None:
     for _ in range(2):  # the second box finds them after the first was closed
         handle = engine.open(spec(engine))
@@ -106,6 +107,7 @@ unshare -Ur true
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("root", [False, True])
 def test_packages_cannot_be_changed(engine: WorkspaceEngine, box: Handle, root: bool) -> None:
     for attack in ATTACKS.strip().splitlines():
@@ -118,6 +120,7 @@ def test_packages_cannot_be_changed(engine: WorkspaceEngine, box: Handle, root: 
         engine.close(other)
 
 
+@pytest.mark.exhaustive
 def test_packages_come_before_those_of_the_agent_also_for_tests(engine: WorkspaceEngine, box: Handle) -> None:
     """A file of the agent is imported first only from the folder that Python itself puts first."""
     engine.write(box, {"/tmp/evil/numpy.py": b"print('evil')\n", "numpy.py": b"print('evil')\n"})
@@ -131,6 +134,7 @@ def test_packages_come_before_those_of_the_agent_also_for_tests(engine: Workspac
         assert output == "/opt/packages/numpy/__init__.py 6\n", command
 
 
+@pytest.mark.exhaustive
 def test_packages_are_no_part_of_artifacts_and_snapshots(engine: WorkspaceEngine, box: Handle) -> None:
     engine.execute(box, "ln -s /opt/packages all; ln -s /opt/packages/pytest/__init__.py link.py; echo x > kept", 20)
     found = engine.export_artifacts(box, ["/app"], 1)
@@ -186,6 +190,7 @@ def test_remedy_of_the_default_image(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.find_packages()
 
 
+@pytest.mark.exhaustive
 def test_each_image_is_tried_once(engine: WorkspaceEngine, box: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages_module, "_suitable", set())
     given = (containers.image(), engine.find_packages(), ["pytest"])

@@ -86,6 +86,7 @@ def test_box_reaches_a_service_by_name_and_nothing_else(engine: DockerWorkspaces
     assert interfaces.output == "", "the box has an IPv6 address"
 
 
+@pytest.mark.exhaustive
 def test_services_have_the_limits_of_the_box_and_few_capabilities(engine: DockerWorkspaces, redis_box: Handle) -> None:
     api = docker.from_env().api
     (found,) = api.containers(filters={"label": f"{GROUP_LABEL}={redis_box.generation}"})
