@@ -18,6 +18,7 @@ from runs.services import DEMO_MODELS, register_demo_models
 from runs.tasks import execute_queued_runs
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
+from tests.markup import markup
 from tests.members import member
 
 CATALOG = settings.BASE_DIR / "hub" / "catalog"
@@ -148,5 +149,5 @@ def test_best_result_on_all_cases_is_put_into_the_catalogue(client: Client, runn
     assert "No completed run has evaluated all cases of the latest version." in shown
     client.post("/runs/start/repair-desk/", {"cases": "all"})
     execute_queued_runs()
-    shown = client.get("/runs/best/?environment=repair-desk&environment=other").content.decode()
+    shown = markup(client.get("/runs/best/?environment=repair-desk&environment=other"))
     assert 'id="best-repair-desk" hx-swap-oob="true"' in shown and "80.0 %" in shown and "demo, recorded" in shown
