@@ -11,18 +11,18 @@ from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.comparison.texts import quoted
 
-_TOLERANCE = Fraction(1, 10**6)
+_DEFAULT_TOLERANCE = 1e-6
 
 
 class NumberOptions(ScorerOptions):
     """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a fraction of the target.
 
-    The default tolerance is 1e-6, or a thousandth of the target if that is less: 0 is not right for a target of 1e-9.
+    The default tolerance, 1e-6, is at most a thousandth of the target: 0 is not right for a target of 1e-9.
     A percent sign or a word such as million may be applied or ignored; see `Quantity.near`.
     """
 
     target: object = "{{ target }}"
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _DEFAULT_TOLERANCE
     relative: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @field_validator("target")
@@ -63,11 +63,10 @@ class Number(Scorer[NumberOptions]):
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)
 
 
-def _allowed(tolerance: float | None, target: Fraction) -> Fraction:
-    """Return the absolute tolerance; without one in the options, the default for *target*."""
-    if tolerance is not None:
-        return _as_written(tolerance)
-    return min(_TOLERANCE, abs(target) / 1000) if target else _TOLERANCE
+def _allowed(tolerance: float, target: Fraction) -> Fraction:
+    """Return the absolute tolerance for *target*. Like the scoring digest, it depends on the option's value alone."""
+    allowed = _as_written(tolerance)
+    return min(allowed, abs(target) / 1000) if target and tolerance == _DEFAULT_TOLERANCE else allowed
 
 
 def _as_written(tolerance: float) -> Fraction:

@@ -444,8 +444,8 @@ def test_invalid_regex_is_rejected() -> None:
         ("0.00006 %", {"target": 5e-7}, 0.0),
         ("0.0000001", {"target": 0}, 1.0),
         ("0.333333", {"target": "1/3"}, 1.0),
-        ("3e-7", {"target": 2e-7, "tolerance": 1e-6}, 1.0),
-        ("3e-7", {"target": 2e-7, "tolerance": None}, 0.0),
+        ("3e-7", {"target": 2e-7, "tolerance": 2e-6}, 1.0),
+        ("3e-7", {"target": 2e-7}, 0.0),
     ],
 )
 async def test_number_rule_compares_by_value(text: str, options: dict[str, Any], value: float) -> None:
