@@ -11,10 +11,12 @@ from hub.extraction.choices.positions import without_listing
 
 _CROSSES = "❌✗✘✖✕"
 _MARK_END = re.compile(rf"(?<=\S[ \t][{TICKS}{_CROSSES}])\ufe0f?[ \t]*[,;]?[ \t]+(?=\S)")
+_NO_CELL = r"(?<![|*])(?<!\|\s)"  # the heading of a column says what yes and no mean in it
+_LINE_END = r"(?=[*_.!]*\s*$)"
 # "A) Paris – wrong, it is in France", "| B | correct |", "Berlin is right"
 _COMMENTED = re.compile(
     r"(?P<option>\S.{0,300}?)(?:[.)\]:]?\s*(?:<-+|[-–—:|(=→])\s*|[.)\]?]\s+|\s+(?:is|ist|est|es|è)\s+)[*_\s]{0,4}"
-    rf"(?:(?P<right>{SAID_RIGHT})|(?P<wrong>{SAID_WRONG}))"
+    rf"(?:(?P<right>{SAID_RIGHT}|{_NO_CELL}(?i:yes){_LINE_END})|(?P<wrong>{SAID_WRONG}|{_NO_CELL}(?i:no){_LINE_END}))"
 )
 _VERDICT_HEADING = re.compile(
     r"\|[*_\s]*(?:correct|right|the answer|answer|valid|true)\s?\??[*_\s]*\|\s*", re.IGNORECASE

@@ -86,8 +86,10 @@ def _patterns(reader: LabelReader) -> tuple[str, ...]:
         rf"(?i:(?<!\w){LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+|c['’]est\s+|es\s+|ist\s+es\s+|è\s+)?"
         rf"(?:(?:the|la|le|el|die|der|das|(?-i:[ao])|de)\s+)?(?:{OPTION}\s+)?){label}"
         rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is(?!\s+(?:\w+ly\s+)?{WRONG})|because|since|as)\b)",
+        # "Between B and D, B."
+        rf"(?i:\b(?:between|of|either)\s+)(?:{any_})\s+(?i:and|or)\s+(?:{any_})[,;:]\s+{label}(?=[)\]*_\"'.!]*\s*$)",
         # "C, not A", "not A but C"
-        rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
+        rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+\(?(?:and\s+|but\s+)?"
         rf"(?i:not|rather than|instead of)\s+(?i:{OPTION}\s+)?"
         rf"[(\[*_\"']{{0,4}}(?:{any_})(?![\w'’])",
         rf"(?i:\bnot\s+(?:{OPTION}\s+)?)[(\[*]{{0,4}}(?:{any_})[)\]*]{{0,4}},?\s+but\s+(?:rather\s+)?(?i:{OPTION}\s+)?{label}",

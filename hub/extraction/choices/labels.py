@@ -82,9 +82,10 @@ class LabelReader:
 
     def contradicts_itself(self, text: str) -> bool:
         """Return whether *text* consists of a label and the text of another option: "B (Paris)" if A is Paris."""
+        text = text.strip()
         match = re.fullmatch(
-            rf"(?i:{OPTION}\s+)?{self.label}(?:[)\]*_\"'.:,]{{1,4}}\s*|\s+[(–—-])(?P<rest>.*)", text.strip()
-        )
+            rf"(?i:{OPTION}\s+)?{self.label}(?:[)\]*_\"'.:,]{{1,4}}\s*|\s+[(–—-])(?P<rest>.*)", text
+        ) or re.fullmatch(rf"(?P<rest>.*\S)\s{{0,3}}[(\[](?i:{OPTION}\s+)?(?P<label>{self.any})[)\]][*_.!\s]*", text)
         if match is None:
             return False
         other = self.options.label_of_equal_option(match["rest"].strip("()[]*_.:–— -"), flatten, 2)

@@ -94,7 +94,9 @@ class OptionReader:
                 continue  # before a pattern is compiled, which takes longer than all the rest
             label, option = re.escape(label), re.escape(option)
             text = re.sub(
-                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ]\({option}\))(?!\w)", r"\1)", text
+                rf"(?<![\w'’])({label})(?:[)\].:]{{1,2}}[ ]{{1,2}}{option}|[ ][-–—][ ]{option}|[ ]\({option}\))(?!\w)",
+                r"\1)",
+                text,
             )
         return text
 

@@ -11,7 +11,7 @@ _NO_FLAW = r"(?!\s(?:(?!not\b)\w+\s){0,4}?(?:wrong|incorrect|false|invalid|impos
 _NO_LIMIT = r"(?!\s(?:half|part(?:ly|ially)?|sometimes|true|right|correct|valid|an?|if|when|for|in)\b)"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+|my\s+|final\s+){0,3}"
-    r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|odd one|one|left"
+    r"(?:correct|right|best|better(?!\s+than)|true|answer|choice|pick|odd one|one|left|all\s+that(?:['’]s|\s+is)\s+left"
     rf"|only(?:(?<=the only)|{_NO_LIMIT}){_NO_FLAW})|fits|applies|matches|remains"
     rf"|wins(?=\s*[.!,;]|\s*$)|(?:is\s+)?the\s+only{_NO_FLAW}"
     r"|best\s+(?:describes|fits|matches|explains|represents|reflects|captures|answers|completes)"
@@ -59,6 +59,7 @@ SURELY = (
 LEADS_TO = (
     r"(?:hence|thus|therefore|∴|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
     r"also|donc|"
+    r"by (?:(?:the |a )?process of )?elimination|"
     r"por (?:lo )?tanto|portanto|quindi|daher|deshalb|folglich|因此|所以|故|よって|したがって|따라서)[,:]?"
 )
 OPTION = (
@@ -94,7 +95,7 @@ SAID_WRONG = (
 FITS = (
     r"(?:fits?|match(?:es)?|suits?|supports?|favou?rs?|indicates?|suggests?|describes?|points?\s+to(?:wards?)?"
     r"|corresponds?\s+to|(?:is|are)\s+consistent\s+with|leads?\s+(?:me\s+|us\s+)?to|speaks?\s+for|agrees?\s+with"
-    r"|which\s+(?:is|makes\s+it|means|gives|leaves)|(?:this|that)\s+(?:is|makes\s+it|means|gives|leaves))"
+    r"|(?:which|this|that|elimination)\s+(?:is|makes\s+it|means|gives|leaves(?:\s+(?:us|me)\s+with)?))"
 )
 BESIDES = r"here|then|instead|overall|myself|personally|today|too|please|over|if|i think|i guess|for this"
 # Labels after these phrases are ranked below the chosen one.

@@ -1,10 +1,11 @@
 """Texts that name several labels as the answer, or as possible: "A or B", "A. C is also correct."."""
 
 import re
+from collections.abc import Sequence
 
 from hub.extraction.choices.exclusions import ruled_out_patterns, several_pattern
 from hub.extraction.choices.labels import LabelReader
-from hub.extraction.choices.phrases import CHOSEN, DENIAL, LEADS_TO, OPTION, REASON, WRONG
+from hub.extraction.choices.phrases import CHOSEN, DENIAL, LEADS_TO, OPTION, REASON, VERDICT, WRONG
 from hub.extraction.corrections import ALTERNATIVELY
 from hub.extraction.markup import strip_markup
 
@@ -87,6 +88,14 @@ def calls_right_too(reader: LabelReader, text: str, label: str) -> bool:
     )
 
 
+def _is_decided(after: str, labels: Sequence[str]) -> bool:
+    """Return whether *after*, which follows *labels*, chooses one of them: "between B and D, I'd pick B"."""
+    one = rf"(?i:{OPTION}\s+)?[(\[*_\"']{{0,4}}(?:{'|'.join(map(re.escape, labels))})(?![\w'’])[)\]*_\"']{{0,4}}"
+    return (
+        re.match(rf"\s*[,;:—–-]\s+(?:(?i:{CHOSEN})\s+{one}|{one}(?:\s+{VERDICT}|(?=[.!*_]*\s*\Z)))", after) is not None
+    )
+
+
 def is_uncertain(reader: LabelReader, text: str) -> bool:
     """Return whether the last sentences of a text join labels as possible: "Could be B or D; both have it."."""
     label = rf"(?i:(?:the\s+)?{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<NAME>{reader.any})(?![\w'’])[)\]*_\"'.]{{0,4}}"
@@ -106,6 +115,7 @@ def is_uncertain(reader: LabelReader, text: str) -> bool:
         and not re.match(rf"\s*(?:(?:is|are|be|can|could)\s*)?{WRONG}", text[match.end() :])
         and not DENIAL.search(text[max(match.start() - 20, 0) : match.end()])
         and not re.search(rf"(?i:\bbut\s+{CHOSEN}\s+(?:{OPTION}\s+)?){reader.label}(?!\w)", text[match.end() :])
+        and not _is_decided(text[match.end() :], (match["one"], match["other"]))
         # "between A and C, but A is less likely, so C"
         and not re.search(
             rf"(?i:(?<!\w){LEADS_TO}\s+(?:it(?:['’]s| is)\s+)?(?:{OPTION}\s+)?){reader.label}"

@@ -118,3 +118,38 @@ def test_option_that_is_rejected_after_an_aside_is_not_chosen(option: str, aside
     assert choice(f"{option}, {aside}, is not correct.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
     assert choice(f"{option}, {aside}, is wrong.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
     assert choice(f"{option}? Wrong.", FOUR, ["London", "Paris", "Rome", "Berlin"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Between B and C, C.", "C"),
+        ("Between B and C, I'd pick C.", "C"),
+        ("Between B and C, C is better.", "C"),
+        ("It is either A or C; C.", "C"),
+        ("Torn between A and C; C.", "C"),
+        ("It could be B or C, A", None),
+        ("Between A and C, I can't decide.", None),
+        ("By elimination, C.", "C"),
+        ("Process of elimination leaves C.", "C"),
+        ("That leaves us with C.", "C"),
+        ("C is all that's left.", "C"),
+        ("C (not A)", "C"),
+        ("C — Rome (not A — Paris)", "C"),
+    ],
+)
+def test_label_that_is_chosen_between_two_or_left_by_elimination_counts(text: str, label: str | None) -> None:
+    assert choice(text, FOUR, CITIES) == label
+
+
+@pytest.mark.parametrize("text", ["Rome (A)", "The answer is Rome (A).", "**Rome (option A)**"])
+def test_option_with_the_label_of_another_one_chooses_none(text: str) -> None:
+    assert choice(text, FOUR, CITIES) is None
+    assert choice(text.replace("A)", "C)"), FOUR, CITIES) == "C"
+
+
+def test_yes_and_no_after_options_choose_outside_of_tables() -> None:
+    options = "A) Paris - No\nB) London - No\nC) Rome - Yes\nD) Berlin - No"
+    assert choice(options, FOUR, CITIES) == "C"
+    table = "| Option | In Italy? |\n|---|---|\n| A | No |\n| B | No |\n| C | **Yes** |\n| D | No |"
+    assert choice(table, FOUR, CITIES) is None
