@@ -73,6 +73,12 @@ _AS_FACTORIAL = re.compile(
 )
 # "x ≡ 2 mod 5", "2 \\pmod{5}": a smaller number is its own remainder.
 _MODULUS = re.compile(r"(?<![\w.,])(\d{1,9})\$?\s?(?:\\[pb]?mod|\(?mod(?:ulo)?)\s?\{?\$?(\d{1,9})(?![\w.]\d)[)}]?")
+# "3 : 2", "the ratio is 3 : 2"; the colon of "Step 2 : 42" follows a label.
+_SPACED_RATIO = re.compile(
+    r"(?:(?P<entire>^\W{0,9}\d[\d.,]{0,20})\s:\s(?=\d[\d.,]{0,20}\W*$)"
+    r"|(?P<given>(?:[={(]\s?|\b(?:is|are|was|were|be|of)\s)\d[\d.,]{0,20})\s:\s(?=\d))",
+    re.IGNORECASE,
+)
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 # "9.8 m s^-2", "\\text{mol}^{-1}": the power of a unit. Units that are common names of matrices are not among them.
 _UNIT_POWER = re.compile(
@@ -99,6 +105,8 @@ def plain(text: str) -> str:
     text = _ANGLE.sub(_in_degrees, text)
     if "mod" in text:
         text = _MODULUS.sub(lambda match: match[1] if int(match[1]) < int(match[2]) else match[0], text)
+    if " : " in text:
+        text = _SPACED_RATIO.sub(lambda match: f"{match['entire'] or match['given']}:", text)
     if "!" in text:
         text = _AS_FACTORIAL.sub(_without_factorial, text)
     text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{PARTS[(m[2] or m[3]).lower()]}", text)

@@ -49,3 +49,10 @@ def test_object_with_several_numbers_gives_no_single_number() -> None:
     assert read_number('{"total": 42, "items": 3}').several
     assert number('{"value": null, "note": "none"}') is None
     assert number('{"value": 1e400, "steps": 3}') == 3
+
+
+@pytest.mark.parametrize("text", ["3 : 2", "The ratio is 3 : 2.", "answer = 3 : 2", "Answer: 3 : 2", r"\boxed{3 : 2}"])
+def test_ratio_with_spaces_is_no_single_number(text: str) -> None:
+    assert read_number(text).several
+    assert number("Step 2 : 42") == 42
+    assert number("20 : 4 = 5") == 5
