@@ -29,6 +29,7 @@ from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
+_NEVER_REPLIES = {"no_recording", "configuration", "too_long"}  # errors of role models that repetition cannot cure
 _MAX_TURNS = 100  # limit of every episode, besides that of its harness
 
 
@@ -57,6 +58,8 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
         message = storable(f"Case {session.case.external_id!r}: {error}")
         if isinstance(error, CaseError) or (isinstance(error, HarnessError | ScoringFailed) and not error.temporary):
             raise EnvironmentFailed(message) from None
+        if isinstance(error, ModelError) and error.kind in _NEVER_REPLIES:
+            raise RolloutError(f"{message} Start another episode with other models in `roles`.") from None
         raise RolloutFailed(message) from None
     session.state = storable(state)
     session.calls = [*session.calls, *storable(calls)]

@@ -237,6 +237,14 @@ def test_failed_role_model_leaves_episode_unchanged(user: User, talk: Environmen
     assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)
 
 
+def test_role_model_that_can_never_reply_is_an_error_of_the_request(user: User, talk: EnvironmentVersion) -> None:
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
+    ModelEndpoint.objects.create(name="recorded", provider="demo", model="careful")
+    begun = create_rollout(RolloutOptions(user=user, version=talk, roles={"grader": ["recorded"]}), recordings=lines)
+    with pytest.raises(RolloutError, match=r"^Case 'one': The demo model .* other models in `roles`\.$"):
+        step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+
+
 def test_call_without_recording_raises_error_and_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     begun = create_rollout(RolloutOptions(user=user, version=talk), recordings=[user_line(0, "Guess.")])
     with pytest.raises(RolloutError, match=r"do not contain the user's turn 1, .* roles\.customer"):
