@@ -174,6 +174,13 @@ def test_recording_of_an_unknown_case_is_rejected(tmp_path, row, problem):
     assert only_problem(folder) == problem
 
 
+def test_two_replies_to_one_call_are_rejected_unless_they_are_equal(tmp_path):
+    row = {"purpose": "user", "case": "France", "content": "Go on."}
+    rows = [row, {**row, "turn": 1}, row, {**row, "turn": 1, "content": "Stop."}]
+    folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines(rows)})
+    assert only_problem(folder) == "said.jsonl:4: line 2 has another reply to the same call. Keep one of the two lines."
+
+
 def test_file_of_another_name_is_not_suggested_because_of_its_extension(tmp_path):
     folder = write_bundle(tmp_path, gold="gold.jsonl", files={"stock.json": "{}", "old-wrong.jsonl": ""})
     assert only_problem(folder).endswith(
