@@ -76,6 +76,14 @@ def test_import_is_private_and_publishing_runs_the_gates(tmp_path):
     assert EnvironmentVersion.objects.get().certificate["digest"] == stored["digest"]
 
 
+def test_import_of_a_stored_version_says_that_nothing_changed(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    assert run_command("import_bundle", folder) == "capitals@1.0.0: 3 cases, private.\n"
+    again = "capitals@1.0.0: 3 cases, private.\ncapitals@1.0.0 is already stored; nothing changed.\n"
+    assert run_command("import_bundle", folder) == again
+    assert run_command("import_bundle", folder, "--publish") == "capitals@1.0.0: 3 cases, published.\n"
+
+
 def test_bundle_with_failed_gates_is_neither_stored_nor_published(tmp_path):
     printed = run_command("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
     assert "the gates gold failed" in printed
