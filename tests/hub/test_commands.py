@@ -109,6 +109,13 @@ def test_export_can_be_imported_and_overwrites_only_with_force(tmp_path):
     assert "3 cases" in run_command("import_bundle", out)
 
 
+@pytest.mark.parametrize("name", ["out.tar", "out.tar.gz", "out.TGZ", "out.bz2", "out.tar.xz", "out.7z", "out.rar"])
+def test_export_under_the_name_of_another_archive_is_refused(tmp_path, name):
+    run_command("import_bundle", write_bundle(tmp_path / "b"))
+    assert "a bundle ends in .zip" in run_command("export_bundle", "capitals", tmp_path / name, code=2)
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("name", ["capitels", "capitals@9.9.9"])
 def test_export_of_unknown_environment_lists_known_ones(tmp_path, name):
     run_command("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
