@@ -12,7 +12,7 @@ from hub.common.documents.yaml_source import MAX_BYTES
 from hub.common.problems import Problem
 from hub.manifest.problems import MAX_LISTED, ProblemList
 from hub.protocols.cases import CaseData
-from tests.hub.bundle_files import lines, write_bundle
+from tests.hub.bundle_files import ROWS, lines, write_bundle
 
 
 def problem_lines(folder):
@@ -134,6 +134,28 @@ def test_fixed_option_of_a_wrong_type_is_reported_once_at_its_line_of_the_manife
     text = (folder / "environment.yaml").read_text().splitlines()
     line = next(number for number, content in enumerate(text, 1) if place.rpartition(".")[2] in content)
     assert only_problem(folder).startswith(f"environment.yaml:{line} ({place}): must be a valid ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ids": ["punctuation:no_coma"]}, "unknown instruction 'punctuation:no_coma'; did you mean"),
+        ({"ids": ["punctuation:no_comma"], "kwargs": [{}, {}]}, "1 ids have 2 kwargs; give one mapping for each id"),
+    ],
+)
+def test_fixed_options_that_contradict_each_other_are_reported_once(tmp_path, options, message):
+    folder = write_bundle(tmp_path, scoring={"rules": [{"type": "instructions", **options}]})
+    text = (folder / "environment.yaml").read_text().splitlines()
+    line = next(number for number, content in enumerate(text, 1) if "type: instructions" in content)
+    assert only_problem(folder).startswith(f"environment.yaml:{line} (scoring.rules[0]): {message}")
+
+
+def test_options_that_contradict_each_other_in_some_rows_are_reported_there(tmp_path):
+    rule = {"type": "instructions", "ids": "{{ ids }}"}
+    rows = [{**ROWS[0], "ids": ["punctuation:no_comma"]}, {**ROWS[1], "ids": ["punctuation:no_coma"]}]
+    files = {"cases.jsonl": lines(rows), "wrong.jsonl": lines([{"case": "France", "content": "a, b"}])}
+    folder = write_bundle(tmp_path, scoring={"rules": [rule]}, files=files)
+    assert only_problem(folder).startswith("cases.jsonl:2 (scoring.rules[0]): unknown instruction")
 
 
 def test_rendered_option_of_a_wrong_type_is_reported_at_its_row(tmp_path):
