@@ -198,23 +198,30 @@ class RecordedCalls:
 
     A row is selected by `purpose`, `case`, and `turn` or `rule` and `seat`. Without `model` it applies to every answer
     of the case; `model: gold`, `wrong` or `empty`, and `attempt`, limit it to these answers. `first_lines` has the line
-    of the first recording of each case.
+    of the first recording of each case. `replaced` has the lines whose reply differs from that of an earlier line
+    for the same call, with the number of the earlier one; the last reply is used.
     """
 
     rows: dict[tuple[object, ...], str] = field(default_factory=dict)
     first_lines: dict[str, int] = field(default_factory=dict)
+    replaced: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
         """Read a file of recordings. Raises BundleError with every problem of it."""
         found, problems = cls(), []
+        lines: dict[tuple[object, ...], int] = {}
         for line, row in read_file(path, open_file):
             if isinstance(row, DatasetError):
                 problems += row.problems
             elif message := _recording_problem(row):
                 problems.append(Problem(file=path, line=line, message=message))
             else:
-                found.rows[_recording_key(row)] = str(row["content"])
+                key, content = _recording_key(row), str(row["content"])
+                if found.rows.get(key, content) != content:
+                    found.replaced[line] = lines[key]
+                found.rows[key] = content
+                lines[key] = line
                 found.first_lines.setdefault(_recorded_case(row), line)
         if problems:
             raise BundleError(problems)

@@ -188,3 +188,7 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex | None) 
             if ids is not None and ids.get(case) is None:
                 message = f"a recording names the case {case!r}, which does not exist." if case else _NO_CASE
                 yield Problem(file=manifest.recordings or "", line=line, message=message)
+        for line, earlier in recorded.replaced.items():
+            message = f"line {earlier} has another reply to the same call."
+            remedy = "Keep one of the two lines."
+            yield Problem(file=manifest.recordings or "", line=line, message=message, remedy=remedy)

@@ -189,7 +189,8 @@ def read_csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None)
             if len(cells) == len(header):
                 yield begins, dict(zip(header, cells, strict=True))
                 continue
-            message = f"the row has {counted(len(cells), 'cell')}, the header {len(header)}."
+            expected = f"the header {len(header)}" if columns is None else f"but `columns` names {len(header)}"
+            message = f"the row has {counted(len(cells), 'cell')}, {expected}."
             more = len(cells) > len(header)
             remedy = "Quote cells that contain commas." if more else "Write a comma for each empty cell, too."
             yield begins, DatasetError(path, begins, message, remedy)

@@ -239,8 +239,9 @@ def code_paths(manifest: Manifest) -> set[str]:
 
 
 def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[str, object], where: str) -> ModelT:
+    given = {**_templates(model), **raw}
     try:
-        rendered = templates.render({**_templates(model), **raw}, variables)
+        rendered = templates.render(given, variables)
     except templates.RenderError as error:
         raise CaseError(where, str(error)) from None
     try:
@@ -248,7 +249,10 @@ def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[
     except ValidationError as error:
         item = _most_specific(error.errors(), rendered)
         location = validation.location_in(rendered, item)
-        fixed = bool(location) and location[0] in raw and not templates.has_template(raw[str(location[0])])
+        if location:
+            fixed = location[0] in raw and not templates.has_template(raw[str(location[0])])
+        else:  # options that contradict each other
+            fixed = not any(map(templates.has_template, given.values()))
         path = yaml_source.dotted((where, *location))
         raise CaseError(path, validation.describe_error(item, model), in_manifest=fixed) from None
 

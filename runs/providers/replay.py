@@ -18,9 +18,12 @@ from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 
+_NO_MODEL = "`model` is missing: the model under test in whose episode the reply was given"
 _MAX_LISTED = 3  # cases in a message
 _MAX_PROBLEMS = 5  # invalid lines of a file that are reported one by one
 _RecordingKey = tuple[str, ...]
+# Keys that identify the replies of a purpose, and that lines of other purposes do not have.
+_PURPOSE_OF: dict[str, Purpose] = {"rule": "rubric", "first": "pair", "second": "pair"}
 _REMEDY = "Add it to the file and resume the run, or select fewer cases or attempts."
 
 
@@ -44,8 +47,8 @@ class Recorded(BaseModel):
     case: str
     attempt: int = Field(default=1, ge=1)
     model: str = ""
-    turn: int = 0
-    seat: int = 0
+    turn: int = Field(default=0, ge=0)
+    seat: int = Field(default=0, ge=0)
     rule: str = ""
     first: str = ""
     second: str = ""
@@ -67,6 +70,19 @@ class Recorded(BaseModel):
             raise ValueError("give either `content` or `messages`")
         if self.messages is not None and self.purpose != "answer":
             raise ValueError("`messages` requires purpose answer; use `content` for all other purposes")
+        return self
+
+    @model_validator(mode="after")
+    def _check_purpose(self) -> "Recorded":
+        """Raise ValueError if no call could get this reply: a key of its purpose is missing, or it has another's."""
+        given = {"rule": self.rule, "first": self.first, "second": self.second}
+        for key, purpose in _PURPOSE_OF.items():
+            if self.purpose == purpose and not given[key]:
+                raise ValueError(f"`{key}` is missing, which identifies a reply of the purpose {purpose}")
+            if self.purpose != purpose and given[key]:
+                raise ValueError(
+                    f"only a line of the purpose {purpose} has `{key}`, and this one has the purpose {self.purpose}"
+                )
         return self
 
 
@@ -132,6 +148,9 @@ class Recording:
             recorded = Recorded.model_validate_json(line)
         except ValidationError as error:
             self._add_problem(f"{where}: {_describe_problems(error)}")
+            return
+        if recorded.purpose in ("user", "rubric") and not recorded.model:
+            self._add_problem(f"{where}: {_NO_MODEL}")
             return
         key = _recording_key(recorded.purpose, recorded.environment, recorded.case, recorded)
         if key in self._offsets:

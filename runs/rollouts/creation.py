@@ -1,6 +1,6 @@
 """Creation of episodes, within the limit of open episodes per user."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -108,18 +108,23 @@ def new_session(options: RolloutOptions, case: Case, payer: Team | None, attempt
 def check_trainable(options: RolloutOptions, *, replayed: bool = False) -> None:
     """Raise RolloutError if the environment is held out, or if the roles do not name the models that it needs.
 
-    The models must be some that the user may see.
+    The models must be some that the user may see. Roles that it does not need are ignored, because trainers send the
+    same roles for several environments, unless one that it needs is missing: then a name may be misspelled.
 
     replayed: whether recordings may reply instead of models.
     """
     user, version, roles = options.user, options.version, options.roles
     if version.environment.held_out:
         raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
-    missing = [role for role in compile_for_rollout(version).roles if not roles.get(role)]
+    needed = compile_for_rollout(version).roles
+    missing = [role for role in needed if not roles.get(role)]
     if missing and not replayed:
-        keys = ", ".join(f"roles.{role}" for role in missing)
         raise RolloutError(
-            f"{version} needs role models. Name registered models in {keys}: {_registered(user)}.", "roles"
+            f"{version} needs role models. Name registered models in {_keys(missing)}: {_registered(user)}.", "roles"
+        )
+    if missing and (others := sorted(roles.keys() - set(needed))):
+        raise RolloutError(
+            f"{version} needs no model for {_keys(others)}. It needs models for {_keys(needed)}.", "roles"
         )
     _check_roles(roles, user)
 
@@ -192,6 +197,10 @@ def choose_paying_team(options: RolloutOptions, *, replayed: bool = False) -> Te
     if payer is not None and paid and not replayed:
         check_spend(payer, paid, "roles")
     return payer
+
+
+def _keys(roles: Iterable[str]) -> str:
+    return ", ".join(f"roles.{role}" for role in roles)
 
 
 def _registered(user: User) -> str:

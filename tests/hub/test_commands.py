@@ -76,6 +76,14 @@ def test_import_is_private_and_publishing_runs_the_gates(tmp_path):
     assert EnvironmentVersion.objects.get().certificate["digest"] == stored["digest"]
 
 
+def test_import_of_a_stored_version_says_that_nothing_changed(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    assert run_command("import_bundle", folder) == "capitals@1.0.0: 3 cases, private.\n"
+    again = "capitals@1.0.0: 3 cases, private.\ncapitals@1.0.0 is already stored; nothing changed.\n"
+    assert run_command("import_bundle", folder) == again
+    assert run_command("import_bundle", folder, "--publish") == "capitals@1.0.0: 3 cases, published.\n"
+
+
 def test_bundle_with_failed_gates_is_neither_stored_nor_published(tmp_path):
     printed = run_command("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
     assert "the gates gold failed" in printed
@@ -99,6 +107,13 @@ def test_export_can_be_imported_and_overwrites_only_with_force(tmp_path):
     assert out.read_bytes() == content
     Environment.objects.all().delete()
     assert "3 cases" in run_command("import_bundle", out)
+
+
+@pytest.mark.parametrize("name", ["out.tar", "out.tar.gz", "out.TGZ", "out.bz2", "out.tar.xz", "out.7z", "out.rar"])
+def test_export_under_the_name_of_another_archive_is_refused(tmp_path, name):
+    run_command("import_bundle", write_bundle(tmp_path / "b"))
+    assert "a bundle ends in .zip" in run_command("export_bundle", "capitals", tmp_path / name, code=2)
+    assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("name", ["capitels", "capitals@9.9.9"])

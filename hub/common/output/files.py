@@ -14,6 +14,8 @@ from hub.common.errors import UserError
 
 # Of the kinds of files that commands write, and of configs, which --force would replace.
 _SUFFIXES = {".jsonl", ".parquet", ".zip", ".html", ".md", ".xml", ".yaml", ".yml"}
+# Of archives and compressed files that no command writes: the suffix would say that the file is one.
+_ARCHIVES = {".tar", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".tzst", ".7z", ".rar"}
 
 
 class CannotWrite(UserError):
@@ -53,7 +55,7 @@ def add_force_argument(parser: ArgumentParser) -> None:
 
 def check_suffix(path: Path, suffix: str, kind: str) -> None:
     """Raise CannotWrite if *path* has the suffix of another kind of file than *kind*, which ends in *suffix*."""
-    if path.suffix.lower() in _SUFFIXES - {suffix}:
+    if path.suffix.lower() in (_SUFFIXES | _ARCHIVES) - {suffix}:
         raise CannotWrite(f"{path}: {kind} ends in {suffix}.")
 
 

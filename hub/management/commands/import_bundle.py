@@ -10,6 +10,7 @@ from hub.gates.certificates import failed_gates
 from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
+from hub.models import EnvironmentVersion
 from hub.selectors import is_newer
 from hub.services import import_bundle
 
@@ -40,6 +41,7 @@ class Command(BundleCommand):
                         self.show(certificate)
                     failed = ", ".join(failed_gates(certificate))
                     raise self.invalid_input(f"Nothing was stored: the gates {failed} failed.")
+            known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()
             version = import_bundle(bundle=bundle, certificate=certificate, publish=publish)
         stored = {
             "environment": str(version),
@@ -50,6 +52,8 @@ class Command(BundleCommand):
         self.print_json(stored)
         if not json:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")
+            if known and not publish:
+                self.stdout.write(f"{version} is already stored; nothing changed.")
             version.environment.refresh_from_db()  # the certificate may have made this version the latest
             latest = version.environment.latest
             missed = failed_gates(version.certificate) if version.certificate else []

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from hub.common.wording import counted
+from hub.common.wording import counted, sentence
 from hub.protocols.calls import TOO_LONG, ModelError, Reply, quoting
 from runs.limits.headers import retry_after
 from runs.providers.openai_api.options import OpenAIOptions
@@ -24,6 +24,13 @@ _SystemError = TypeVar("_SystemError", bound=OSError)
 
 # How OpenSSL calls an answer that is not TLS.
 _ANSWERS_WITHOUT_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG"}
+# What web servers (nginx, Go, Apache) reply to a request without TLS at a port with TLS.
+_REQUIRES_TLS = re.compile(
+    rb"plain HTTP request was sent to HTTPS port|HTTP request to an HTTPS server|plain HTTP to an SSL-enabled server"
+)
+_TLS_ALERT = r"b'\x15\x03"  # start of a TLS alert, as aiohttp quotes what it expected to be a status line
+_USE_HTTPS = "check `base_url`: an endpoint with TLS has an address that starts with https://"
+_DISCONNECTED = "Server disconnected"  # text of aiohttp. OpenSSL closes the connection if a request is not TLS.
 _UNRESOLVED = "its host name could not be resolved"
 _KEY_CODES = {"invalid_api_key", "account_deactivated"}
 _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -57,7 +64,9 @@ def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions
     status, body = error.status_code, _error_body(error)
     codes = {_text(body, "code"), _text(body, "type")}
     kind, fatal, remedy = "http", False, ""
-    if status == 401 or codes & _KEY_CODES:
+    if status == 400 and not body and _is_without_tls(options) and _REQUIRES_TLS.search(error.response.content):
+        kind, fatal, remedy = "configuration", True, _USE_HTTPS
+    elif status == 401 or codes & _KEY_CODES:
         kind, fatal = "auth", True
         remedy = (
             "check the key in the variable that api_key_env names"
@@ -98,6 +107,8 @@ def connection_error(error: openai.APIConnectionError, name: str, options: OpenA
     cause = error.__cause__ or error
     if (tls := _find_in_chain(cause, ssl.SSLError)) is not None:
         return ModelError("transport", f"The endpoint of {name} could not be reached with TLS: {_explain_tls(tls)}")
+    if _is_without_tls(options) and _TLS_ALERT in str(cause):
+        return ModelError("transport", f"The endpoint of {name} answered with TLS. {sentence(_USE_HTTPS)}")
     system = _system_error(cause)
     reason = " ".join((system or without_endpoint(str(cause), name, options)).split())
     failed = "could not be reached" if system else "gave no complete HTTP response"
@@ -106,7 +117,13 @@ def connection_error(error: openai.APIConnectionError, name: str, options: OpenA
         _UNRESOLVED: " Check `base_url`, and that this machine can resolve names.",
     }
     remedy = remedies.get(reason, "")
+    if _is_without_tls(options) and reason in (_DISCONNECTED, os.strerror(errno.ECONNRESET)):
+        remedy = " If it requires TLS, its `base_url` starts with https://."
     return ModelError("transport", f"The endpoint of {name} {failed}: {reason.rstrip('.')}.{remedy}")
+
+
+def _is_without_tls(options: OpenAIOptions) -> bool:
+    return urlsplit(options.base_url).scheme == "http"
 
 
 def _explain_tls(error: ssl.SSLError) -> str:

@@ -12,7 +12,7 @@ from hub.common.documents.yaml_source import MAX_BYTES
 from hub.common.problems import Problem
 from hub.manifest.problems import MAX_LISTED, ProblemList
 from hub.protocols.cases import CaseData
-from tests.hub.bundle_files import lines, write_bundle
+from tests.hub.bundle_files import ROWS, lines, write_bundle
 
 
 def problem_lines(folder):
@@ -136,6 +136,28 @@ def test_fixed_option_of_a_wrong_type_is_reported_once_at_its_line_of_the_manife
     assert only_problem(folder).startswith(f"environment.yaml:{line} ({place}): must be a valid ")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ids": ["punctuation:no_coma"]}, "unknown instruction 'punctuation:no_coma'; did you mean"),
+        ({"ids": ["punctuation:no_comma"], "kwargs": [{}, {}]}, "1 ids have 2 kwargs; give one mapping for each id"),
+    ],
+)
+def test_fixed_options_that_contradict_each_other_are_reported_once(tmp_path, options, message):
+    folder = write_bundle(tmp_path, scoring={"rules": [{"type": "instructions", **options}]})
+    text = (folder / "environment.yaml").read_text().splitlines()
+    line = next(number for number, content in enumerate(text, 1) if "type: instructions" in content)
+    assert only_problem(folder).startswith(f"environment.yaml:{line} (scoring.rules[0]): {message}")
+
+
+def test_options_that_contradict_each_other_in_some_rows_are_reported_there(tmp_path):
+    rule = {"type": "instructions", "ids": "{{ ids }}"}
+    rows = [{**ROWS[0], "ids": ["punctuation:no_comma"]}, {**ROWS[1], "ids": ["punctuation:no_coma"]}]
+    files = {"cases.jsonl": lines(rows), "wrong.jsonl": lines([{"case": "France", "content": "a, b"}])}
+    folder = write_bundle(tmp_path, scoring={"rules": [rule]}, files=files)
+    assert only_problem(folder).startswith("cases.jsonl:2 (scoring.rules[0]): unknown instruction")
+
+
 def test_rendered_option_of_a_wrong_type_is_reported_at_its_row(tmp_path):
     folder = write_bundle(tmp_path, scoring={"rules": [{"type": "exact_match", "ignore_case": "{{ capital }}"}]})
     assert [line.partition(": ")[0] for line in problem_lines(folder)] == [
@@ -172,6 +194,13 @@ def test_recording_of_an_unknown_case_is_rejected(tmp_path, row, problem):
     rows = [{"purpose": "user", "case": "France", "content": "x"}, {"purpose": "user", "content": "x", **row}]
     folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines([*rows, rows[1]])})
     assert only_problem(folder) == problem
+
+
+def test_two_replies_to_one_call_are_rejected_unless_they_are_equal(tmp_path):
+    row = {"purpose": "user", "case": "France", "content": "Go on."}
+    rows = [row, {**row, "turn": 1}, row, {**row, "turn": 1, "content": "Stop."}]
+    folder = write_bundle(tmp_path, recordings="said.jsonl", files={"said.jsonl": lines(rows)})
+    assert only_problem(folder) == "said.jsonl:4: line 2 has another reply to the same call. Keep one of the two lines."
 
 
 def test_file_of_another_name_is_not_suggested_because_of_its_extension(tmp_path):

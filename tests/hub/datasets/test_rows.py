@@ -152,6 +152,14 @@ def test_csv_row_with_too_many_cells_is_reported():
     assert found[1] == (3, {"a": "4", "b": "5"})
 
 
+def test_csv_row_of_another_length_than_the_columns_of_the_manifest_is_reported():
+    found = list(read_file("d.csv", lambda path: io.BytesIO(b"1,2\n3\n"), columns=["a", "b"]))
+    assert found[0] == (1, {"a": "1", "b": "2"})
+    assert str(found[1][1]) == (
+        "d.csv:2: the row has 1 cell, but `columns` names 2. Write a comma for each empty cell, too."
+    )
+
+
 def test_too_long_line_is_rejected_with_bounded_memory():
     class Endless(io.RawIOBase):
         def readline(self, size=-1):

@@ -1,5 +1,6 @@
 """Parsing of configs: accepted values, and problems with their line and the correction."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from runs.config.parsing import read_config_text
 from runs.config.schema import RunConfig
 from runs.config_source import ConfigSource
 from runs.providers.registry import PROVIDERS
-from runs.providers.replay import open_recording
+from runs.providers.replay import RecordingError, open_recording
 
 GOOD = """\
 name: demo
@@ -244,6 +245,30 @@ def test_missing_and_invalid_recordings_are_reported_with_line_numbers(tmp_path:
     assert f"there is no file '{tmp_path}/none.jsonl'" in problems_of(config("none.jsonl"), tmp_path)[0]
     assert "broken.jsonl:2: give either `content` or `messages`" in problems_of(config("broken.jsonl"), tmp_path)[0]
     assert "twice.jsonl:2: a second recording" in problems_of(config("twice.jsonl"), tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"seat": -1}, "seat: must be greater than or equal to 0 (found -1)"),
+        ({"turn": -1}, "turn: must be greater than or equal to 0 (found -1)"),
+        ({"purpose": "rubric", "model": "a"}, "`rule` is missing, which identifies a reply of the purpose rubric"),
+        ({"purpose": "rubric", "rule": "q"}, "`model` is missing: the model under test in whose episode the reply was"),
+        ({"purpose": "user"}, "`model` is missing: the model under test in whose episode the reply was given"),
+        (
+            {"purpose": "pair", "first": "a#1"},
+            "`second` is missing, which identifies a reply of the purpose pair",
+        ),
+        ({"rule": "q"}, "only a line of the purpose rubric has `rule`, and this one has the purpose answer"),
+        ({"first": "a#1"}, "only a line of the purpose pair has `first`, and this one has the purpose answer"),
+    ],
+)
+def test_recording_that_no_call_could_get_is_rejected(tmp_path: Path, keys: dict[str, Any], problem: str) -> None:
+    good = {"case": "1", "content": "x"}
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (good, {**good, "case": "2", **keys})))
+    with pytest.raises(RecordingError) as caught:
+        open_recording(tmp_path / "r.jsonl")
+    assert str(caught.value).startswith(f"r.jsonl:2: {problem}")
 
 
 def test_messages_of_a_recording_may_be_texts(tmp_path: Path) -> None:

@@ -651,6 +651,56 @@ async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> N
     )
 
 
+async def test_endpoint_with_tls_at_an_http_address_is_explained(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed_certificate(tmp_path / "certificate.pem"))
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        message = await connection_error(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert message == (
+        "The endpoint of m gave no complete HTTP response: Server disconnected. "
+        "If it requires TLS, its `base_url` starts with https://."
+    )
+
+
+async def test_alert_of_tls_at_an_http_address_is_explained() -> None:
+    async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"\x15\x03\x03\x00\x02\x02\x16")
+        writer.close()
+
+    async with await asyncio.start_server(alert, "127.0.0.1", 0) as server:
+        message = await connection_error(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert message == (
+        "The endpoint of m answered with TLS. Check `base_url`: an endpoint with TLS has an address that starts with "
+        "https://."
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<center>The plain HTTP request was sent to HTTPS port</center>",
+        "Client sent an HTTP request to an HTTPS server.",
+        "Reason: You're speaking plain HTTP to an SSL-enabled server port.",
+    ],
+)
+async def test_web_server_that_requires_https_is_explained(said: str) -> None:
+    with endpoint(lambda *_: Answer(said.encode(), 400)) as server:
+        provider = OpenAI(
+            ModelSpec(name="m", provider="openai"),
+            OpenAIOptions(model="x", base_url=server.url),
+            ProviderContext(retries=0),
+        )
+        with pytest.raises(ModelError) as caught:
+            await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+        await provider.aclose()
+    assert (caught.value.kind, caught.value.fatal) == ("configuration", True)
+    assert "answered 400: check `base_url`: an endpoint with TLS has an address that starts with https://." in str(
+        caught.value
+    )
+
+
 def self_signed_certificate(path: Path) -> Path:
     """Write a private key and its certificate for localhost to *path*."""
     key = ec.generate_private_key(ec.SECP256R1())

@@ -108,6 +108,7 @@ def test_open_episode_can_be_read_and_deleted(api: APIClient, version: Environme
     assert begun["Location"] == path
     shown = api.get(path).json()
     assert (shown["case"], shown["done"], len(shown["messages"])) == ("peru", False, 1)
+    assert (shown["group"], api.get("/api/v1/episodes/").json()["results"][0]["group"]) == (None, "")
     step = api.post(f"{path}step", {"message": {"role": "assistant", "content": "Cusco"}}, format="json").json()
     assert (step["done"], step["reward"], step["info"]["status"]) == (True, 0.0, "failed")
     assert "Lima" in step["info"]["rules"]["exact_match"]["reason"]

@@ -258,6 +258,27 @@ def test_missing_roles_without_recordings_are_rejected(user: User, talk: Environ
         create_rollout(RolloutOptions(user=user, version=talk))
 
 
+def test_misspelled_role_is_rejected_although_recordings_reply(user: User, talk: EnvironmentVersion) -> None:
+    ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:1")
+    recordings = [user_line(0, "Guess.")]
+    options = RolloutOptions(user=user, version=talk, roles={"custmer": ["small"], "grader": ["small"]})
+    expected = (
+        r"^talk@1\.0\.0 needs no model for roles\.custmer\. "
+        r"It needs models for roles\.customer, roles\.grader\.$"
+    )
+    with pytest.raises(RolloutError, match=expected) as caught:
+        create_rollout(options, recordings=recordings)
+    assert caught.value.path == "roles"
+
+
+def test_roles_of_other_environments_are_accepted(user: User, talk: EnvironmentVersion) -> None:
+    """Adapters send the same roles for all environments of a dataset."""
+    ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:1")
+    roles = {role: ["small"] for role in ("customer", "grader", "rubric")}
+    begun = create_rollout(RolloutOptions(user=user, version=talk, roles=roles), recordings=[user_line(0, "Guess.")])
+    assert [message["content"] for message in begun.observation.messages] == ["Guess."]
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
