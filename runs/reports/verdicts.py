@@ -73,7 +73,7 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
         if not _is_compared(lead):
             named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
             continue
-        text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
+        text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference, plus=False)} points"
         found = ""
         if lead.detectable is not None:
             points = formats.size(lead.detectable)
@@ -115,7 +115,7 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
     """Return the model with the smallest difference to the best one, and that difference."""
     lead = min(leads, key=lambda lead: abs(lead.difference or 0.0))
     which = ", the closest of them," if len(leads) > 1 else ""
-    points = formats.points(lead.difference).lstrip("+")
+    points = formats.points(lead.difference, plus=False)
     interval = formats.interval(lead.low, lead.high)
     number = counted(lead.cases, "case")
     return f"{lead.over}{which} by {points} points {interval}, n = {number}{_describe_correction(lead)}"
