@@ -14,7 +14,6 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Literal
 
@@ -28,23 +27,21 @@ from hub.common.storable import storable
 from hub.environments.episodes import Episode, Step
 from hub.protocols.calls import Usage
 from hub.protocols.messages import JSON, Message, Tool
-from hub.teams.quotas import QuotaExceeded
 from runs.models import EpisodeSession
 from runs.rollouts.background import get_step_threads
 from runs.rollouts.claims import PendingStep, claim_step, limited_wait, pauses, read_again
 from runs.rollouts.errors import (
+    CRASHED,
     DifferentMessage,
-    EnvironmentFailed,
     EpisodeEnded,
     EpisodeExpired,
     RolloutConflict,
-    RolloutError,
-    RolloutFailed,
-    StepCrashed,
     StepInterrupted,
     StepRunning,
     TurnNotFound,
     WrongTurn,
+    error_json,
+    restore_error,
 )
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
@@ -57,7 +54,6 @@ logger = logging.getLogger(__name__)
 FinishReason = Literal["tokens", "time", "other"]
 _WAITING_FIELDS = ["revision", "pending", "lease_owner", "lease_until"]
 _BUSY_RETRY_S = 1  # until the next request for an answer, if too many requests wait
-_CRASHED = "The step failed because of an error of the server. Its log has the details."
 _OTHER_REQUEST = (
     "Another request is executing turn {turn} of this episode, with another message or reason. Wait for its answer "
     "before the next step."
@@ -152,7 +148,7 @@ def wait_for_answer(*, session: EpisodeSession, turn: int, wait_s: float) -> Ste
             if pending is None or pending["turn"] != turn:
                 raise TurnNotFound(turn)
             if "error" in pending:
-                raise _restored_error(pending["error"])
+                raise restore_error(pending["error"])
             if not leases.is_held(session):
                 owner = session.lease_owner
                 _look_again(session)  # the step may have been stored since the row was read
@@ -241,38 +237,13 @@ def _execute_in_background(
             except RolloutConflict:
                 raise
             except Exception as error:
-                if not isinstance(error, RolloutError | EnvironmentFailed | RolloutFailed | QuotaExceeded):
+                stored = error_json(error)
+                if stored["kind"] == CRASHED:
                     logger.exception("a step of episode %s failed", session.pk)
-                stored = {**pending, "error": _error_json(error)}
-                leases.release(session, session.lease_owner, pending=storable(stored))
+                leases.release(session, session.lease_owner, pending=storable({**pending, "error": stored}))
                 raise
     finally:
         connection.close()
-
-
-def _error_json(error: Exception) -> dict[str, JSON]:
-    if isinstance(error, RolloutError):
-        return {"kind": "invalid", "message": str(error), "path": error.path}
-    if isinstance(error, QuotaExceeded):
-        return {"kind": "quota", "message": error.reason, "path": "", **error.details()}
-    if isinstance(error, EnvironmentFailed):
-        return {"kind": "environment", "message": str(error), "path": ""}
-    if isinstance(error, RolloutFailed):
-        return {"kind": "unavailable", "message": str(error), "path": ""}
-    return {"kind": "crashed", "message": _CRASHED, "path": ""}
-
-
-def _restored_error(stored: Mapping[str, str]) -> Exception:
-    if stored["kind"] == "quota":
-        resets_at = datetime.fromisoformat(stored["resets_at"]) if stored["resets_at"] else None
-        return QuotaExceeded(
-            stored["message"], quota=float(stored["quota"]), used=float(stored["used"]), resets_at=resets_at
-        )
-    if stored["kind"] == "invalid":
-        return RolloutError(stored["message"], stored["path"])
-    if stored["kind"] == "environment":
-        return EnvironmentFailed(stored["message"])
-    return RolloutFailed(stored["message"]) if stored["kind"] == "unavailable" else StepCrashed(stored["message"])
 
 
 def _execute(
