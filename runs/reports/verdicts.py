@@ -7,7 +7,7 @@ from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
-from runs.results.statistics.confidence_level import SIGNIFICANT
+from runs.results.statistics.confidence_level import is_significant
 
 _NAMED = 3  # of more models than these, a sentence names the closest ones and counts the others
 
@@ -123,7 +123,7 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
 
 def _describe_correction(lead: Lead) -> str:
     """Return why a difference whose interval does not contain 0 is not shown; "" for all other leads."""
-    if _is_shown(lead) or lead.p_value is None or lead.p_value >= SIGNIFICANT:
+    if _is_shown(lead) or not is_significant(lead.p_value):
         return ""
     return f"; p is {formats.p_value(lead.p_value)}, but {formats.p_value(lead.p_adjusted)} after Holm's correction"
 
@@ -135,4 +135,4 @@ def _is_compared(lead: Lead) -> bool:
 
 def _is_shown(lead: Lead) -> bool:
     """Return whether a difference is shown, in favour of either model."""
-    return lead.p_adjusted is not None and lead.p_adjusted < SIGNIFICANT
+    return is_significant(lead.p_adjusted)
