@@ -195,7 +195,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_visible_run(request.user, pk)
     context = {
         "run": run,
-        "trace": summarize_run_pairs(run),
+        "counts": summarize_run_pairs(run),
         "mlflow": mlflow_url(request.user, run),
     }
     return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
