@@ -14,7 +14,8 @@ from hub.models import Case
 from hub.web.reading.word_diff import MAX_COMPARED, word_diff
 from runs.exports import FailureFilters
 from runs.models import Run
-from runs.reports.comparison.files import comparison_matrices, difference_chart, gate_lines
+from runs.reports.comparison.files import difference_chart, gate_lines
+from runs.reports.comparison.matrices import comparison_matrices
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.flips import Change, Flip, list_flips
 from runs.results.comparison.gate import decide_gate
