@@ -16,11 +16,11 @@ PAIRS_SHOWN = 50  # for one response; comparing attempts creates many pairs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPairs:
-    """Number of pairs of a run, number that wait for reviewers, and number of current verdicts by source."""
+    """Number of pairs of a run, of those that wait for a reviewer, and of verdicts in force by source."""
 
     pairs: int
     waiting: int
-    judged: list[tuple[Preference.Source, int]]
+    verdicts: list[tuple[Preference.Source, int]]
 
 
 def summarize_run_pairs(run: Run) -> RunPairs:
@@ -32,8 +32,8 @@ def summarize_run_pairs(run: Run) -> RunPairs:
     later = rows.filter(supersedes__isnull=False).values("supersedes")
     superseded = dict(Preference.objects.filter(pk__in=later).order_by().values_list("source").annotate(Count("pk")))
     counted = ((source, stored.get(source, 0) - superseded.get(source, 0)) for source in Preference.Source)
-    judged = [(source, count) for source, count in counted if count]
-    return RunPairs(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
+    verdicts = [(source, count) for source, count in counted if count]
+    return RunPairs(pairs=counts["pairs"], waiting=counts["waiting"], verdicts=verdicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +55,16 @@ def list_response_pairs(user: User | AnonymousUser, response: Response) -> list[
     pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
     pairs = pairs.defer("first__messages", "first__text", "second__messages", "second__text").order_by("pk")
     verdicts: dict[int, list[tuple[Preference, str]]] = {}
-    found_of = without_withheld(user, current_preferences().filter(with_it))
-    for preference in found_of.select_related("reviewer").order_by("pk"):
-        other = preference.second_id if preference.first_id == response.pk else preference.first_id
-        verdicts.setdefault(other, []).append((preference, _verdict_text(preference, response)))
+    preferences = without_withheld(user, current_preferences().filter(with_it))
+    for preference in preferences.select_related("reviewer").order_by("pk"):
+        other_id = preference.second_id if preference.first_id == response.pk else preference.first_id
+        verdicts.setdefault(other_id, []).append((preference, _verdict_text(preference, response)))
     found = []
     undecided = set(undecided_pairs(user).filter(with_it).values_list("pk", flat=True))
     for pair in pairs[:PAIRS_SHOWN]:
-        beside = pair.second if pair.first_id == response.pk else pair.first
+        other = pair.second if pair.first_id == response.pk else pair.first
         found.append(
-            ResponsePair(pair=pair, other=beside, undecided=pair.pk in undecided, verdicts=verdicts.get(beside.pk, []))
+            ResponsePair(pair=pair, other=other, undecided=pair.pk in undecided, verdicts=verdicts.get(other.pk, []))
         )
     return found
 

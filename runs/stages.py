@@ -101,6 +101,10 @@ class Stage(ABC, Generic[ConfigT]):
         the reason under `stopped`: the run is then stopped, and a resumed run continues with this stage.
         """
 
+    def is_configured(self, run: Run) -> bool:
+        """Return whether the config of *run* asks for the stage. The page of the run lists only such stages."""
+        return bool(run.config.get(self.key))
+
     def spent(self, run: Run) -> float | None:
         """Return the stored cost of the stage's calls in USD, earlier executions included; None if partly unknown."""
         return 0.0

@@ -56,9 +56,9 @@ def decimals(value: float, digits: int, *, whole: float = 1.0, sign: str = "") -
     return f"{value:{sign}z.{-math.floor(math.log10(significant))}f}"
 
 
-def points(difference: float) -> str:
-    """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
-    return decimals(100 * difference, 1, whole=100, sign="+")
+def points(difference: float, *, plus: bool = True) -> str:
+    """Return a difference of shares in percentage points, with its sign: 0 as `+0.0`. Without *plus*, 0 as `0.0`."""
+    return decimals(100 * difference, 1, whole=100, sign="+" if plus else "")
 
 
 def interval(low: float, high: float) -> str:

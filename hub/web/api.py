@@ -242,7 +242,7 @@ class EnvironmentDetail(ConditionalView):
 
     @extend_schema(operation_id="environments_read", responses={200: EnvironmentDetailItem, **CONDITIONS})
     def get(self, request: Request, slug: str) -> Response:
-        return Response(EnvironmentDetailItem(queries.environment_of(request.user, slug)).data)
+        return Response(EnvironmentDetailItem(queries.get_visible_environment(request.user, slug)).data)
 
     @extend_schema(
         operation_id="environments_move",
@@ -251,7 +251,7 @@ class EnvironmentDetail(ConditionalView):
         responses={200: EnvironmentDetailItem, 400: ErrorBody, 403: ErrorBody, 412: ErrorBody},
     )
     def patch(self, request: Request, slug: str) -> Response:
-        found = queries.environment_of(request.user, slug)
+        found = queries.get_visible_environment(request.user, slug)
         team = queries.find_target(cast(User, request.user), found, Ownership.read(request)["team"])
         move_environment(environment=found, team=team)
         response = Response(EnvironmentDetailItem(found).data)
@@ -319,5 +319,6 @@ class BundleFile(APIView):
 
 def _version(request: Request, slug: str, version: str, *, content: bool = False) -> EnvironmentVersion:
     """Return the version; `latest` is the latest one. *content* requires access to its cases and bundle."""
-    environment = (queries.environment_with_content if content else queries.environment_of)(request.user, slug)
-    return queries.version_of(environment, None if version == "latest" else version)
+    get_environment = queries.get_environment_with_content if content else queries.get_visible_environment
+    environment = get_environment(request.user, slug)
+    return queries.get_version_or_404(environment, None if version == "latest" else version)

@@ -89,8 +89,8 @@ def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
     return {"categories": sorted(categories.items()), "harnesses": sorted(harnesses.items()), "tags": by_count}
 
 
-def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
-    """Return the environment. Raises Http404 if it does not exist or *user* may not see it."""
+def get_visible_environment(user: User | AnonymousUser, slug: str) -> Environment:
+    """Return the environment *slug*. Raises Http404 if it does not exist or *user* may not see it."""
     found = list_visible_environments(user).filter(slug=slug).first()
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
@@ -102,9 +102,9 @@ def find_target(user: User, environment: Environment, slug: str) -> Team | None:
     return choose_target(user, environment, slug, creator_id=environment.owner_id, what="an environment")
 
 
-def environment_with_content(user: User | AnonymousUser, slug: str) -> Environment:
+def get_environment_with_content(user: User | AnonymousUser, slug: str) -> Environment:
     """Return the environment for showing its cases or bundle. Raises Http404; PermissionDenied if they are held out."""
-    found = environment_of(user, slug)
+    found = get_visible_environment(user, slug)
     if not may_see_content(user, found):
         extent = "" if found.held_out else " in part"
         raise PermissionDenied(
@@ -119,15 +119,15 @@ def visible_cases(user: User | AnonymousUser, slug: str, version: str | None, q:
 
     Raises Http404; PermissionDenied if the whole environment is held out.
     """
-    found = environment_of(user, slug)
+    found = get_visible_environment(user, slug)
     if found.held_out:
-        environment_with_content(user, slug)
-    rows = list_cases(version_of(found, version), q)
+        get_environment_with_content(user, slug)
+    rows = list_cases(get_version_or_404(found, version), q)
     return rows if may_see_content(user, found) else rows.filter(held_out=False)
 
 
-def version_of(environment: Environment, version: str | None) -> EnvironmentVersion:
-    """Return the version, by default the latest. Raises Http404."""
+def get_version_or_404(environment: Environment, version: str | None) -> EnvironmentVersion:
+    """Return the version of *environment*, which the user may see; by default the latest. Raises Http404."""
     found = environment.latest if version is None else environment.versions.filter(version=version).first()
     if found is None:
         raise Http404(f"{environment.slug} has no version {version or 'yet'}.")
@@ -135,8 +135,8 @@ def version_of(environment: Environment, version: str | None) -> EnvironmentVers
     return found
 
 
-def case_of(version: EnvironmentVersion, case: str) -> Case:
-    """Return the case. Raises Http404."""
+def get_case_or_404(version: EnvironmentVersion, case: str) -> Case:
+    """Return the case of *version*, whose content the user may see. Raises Http404."""
     found = Case.objects.filter(version=version, external_id=case).first()
     if found is None:
         raise Http404(f"{version} has no case {case!r}.")

@@ -84,27 +84,26 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     words = may_read_words(assignment.reviewer, suggestion)
     if not words:
         issues = [replace(issue, note="") for issue in issues]
+    shown = ShownSuggestion(
+        verdict=suggestion.verdict,
+        confidence=suggestion.confidence,
+        critique=suggestion.critique if words else "",
+        order_critiques=list(suggestion.order_critiques) if words else [],
+        order_sensitive=suggestion.order_sensitive,
+        self_preference=suggestion.self_preference,
+        issues=issues,
+    )
     check = attention_check_of(assignment)
-    if check is not None:
-        # The judge's own critique, with the sides exchanged, argues for the wrong verdict and reads like other
-        # suggestions.
-        return ShownSuggestion(
-            check.wrong_verdict,
-            suggestion.confidence,
-            exchange_tokens(suggestion.critique),
-            [],
-            False,
-            suggestion.self_preference,
-            [_exchange_issue(issue, assignment) for issue in issues],
-        )
-    return ShownSuggestion(
-        suggestion.verdict,
-        suggestion.confidence,
-        suggestion.critique if words else "",
-        list(suggestion.order_critiques) if words else [],
-        suggestion.order_sensitive,
-        suggestion.self_preference,
-        issues,
+    if check is None:
+        return shown
+    # The judge's own critique, with the sides exchanged, argues for the wrong verdict and reads like other suggestions.
+    return replace(
+        shown,
+        verdict=check.wrong_verdict,
+        critique=exchange_tokens(shown.critique),
+        order_critiques=[],
+        order_sensitive=False,
+        issues=[_exchange_issue(issue, assignment) for issue in shown.issues],
     )
 
 

@@ -42,7 +42,7 @@ from review.queue.assignments import (
 )
 from review.queue.blinding import DECIDE
 from review.web.forms import RunFilter
-from review.web.views import visible_pair
+from review.web.views import get_visible_pair
 from runs.models import Response
 
 
@@ -204,7 +204,7 @@ class PairNext(APIView):
         assignment = claim_next_pair(_user(request), run=run)
         if assignment is None:
             return Answer(status=204)
-        assignment.pair = visible_pair(request.user, assignment.pair_id)
+        assignment.pair = get_visible_pair(request.user, assignment.pair_id)
         return Answer(pair_json(assignment))
 
 
@@ -219,7 +219,7 @@ class PairDetail(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
-        pair, user = visible_pair(request.user, pk), _user(request)
+        pair, user = get_visible_pair(request.user, pk), _user(request)
         assignment = current_assignment(pair, user)
         if assignment is None:
             if not pair_availability(pair)[0]:
@@ -235,7 +235,7 @@ def _user(request: Request) -> User:
 
 
 def _claimed(request: Request, pk: int) -> Assignment:
-    pair = visible_pair(request.user, pk)
+    pair = get_visible_pair(request.user, pk)
     assignment = claim_pair(pair, _user(request))
     assignment.pair = pair
     return assignment

@@ -69,50 +69,53 @@ def pair_context(
     that of `review_progress`.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
-    a, b = sides.ordered(pair.first, pair.second)
+    answers = sides.ordered(pair.first, pair.second)
     suggestion = visible_suggestion(assignment=assignment)
-    guideline = Guideline.objects.filter(active=True).first()
     # Scoring results contain expected values, so those of held-out environments are withheld.
     environment = pair.first.run_environment.version.environment
-    rows = rule_rows(a, b) if may_see_content(assignment.reviewer, environment) else []
-    right = winner(pair.first, pair.second)
-    entered = _form_values(assignment, form)
-    shown_form = form or DecisionForm(initial=entered)
-    difference = find_difference(_final_text(a), _final_text(b)) if view.compare else None
-    words_a, words_b = (difference.left, difference.right) if difference and difference.unit != "texts" else ([], [])
-
-    def marks_of(name: str) -> Iterator[_PlacedMark]:
-        yield from _issue_marks(name, suggestion, sides)
-        yield from _error_marks(name, rows)
-
+    rows = rule_rows(*answers) if may_see_content(assignment.reviewer, environment) else []
     return {
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
-        "prompt": read_messages(a.prompt, ReadingOptions(source=view.source)),
-        "sides": [
-            _side("a", a, [*_difference_marks(a, words_a), *marks_of("a")], view),
-            _side("b", b, [*_difference_marks(b, words_b), *marks_of("b")], view),
-        ],
+        "run": run,
+        "progress": review_progress(assignment.reviewer, run=run, runs=runs),
+        **_answers_context(answers, view, rows, suggestion, sides),
         **_view_urls(view, pair, run),
-        "difference": difference,
+        **_evidence_context(answers, rows),
+        **_suggestion_context(suggestion, pair, sides),
+        **_form_context(assignment, form),
+    }
+
+
+def _answers_context(
+    answers: tuple[Response, Response],
+    view: PairView,
+    rows: Sequence[RuleRow],
+    suggestion: ShownSuggestion | None,
+    sides: Sides,
+) -> dict[str, object]:
+    """Return the prompt and both answers, with the marks of differing words, the judge's issues and failed lines."""
+    difference = find_difference(*map(_final_text, answers)) if view.compare else None
+    differing = (difference.left, difference.right) if difference and difference.unit != "texts" else ([], [])
+    shown = []
+    for name, answer, words in zip(("a", "b"), answers, differing, strict=True):
+        marks = [
+            *_difference_marks(answer, words),
+            *_issue_marks(name, suggestion, sides),
+            *_error_marks(name, rows),
+        ]
+        shown.append(_side(name, answer, marks, view))
+    prompt = read_messages(answers[0].prompt, ReadingOptions(source=view.source))
+    return {"prompt": prompt, "sides": shown, "difference": difference}
+
+
+def _evidence_context(answers: tuple[Response, Response], rows: Sequence[RuleRow]) -> dict[str, object]:
+    """Return what the rules and the calls of tools say about both answers."""
+    return {
         "differing": [row for row in rows if row.differs],
         "agreeing": [row for row in rows if not row.differs],
-        "calls": call_rows(a, b),
-        "decided_by_tests": bool(right),
-        "acceptable": suggestion is not None and right in ("", suggestion.verdict),
-        **_suggestion_context(suggestion, sides),
-        "hidden": pair.suggestion is not None and suggestion is None,
-        "verdicts": [(value, label, _KEYS[value]) for value, label in letter_choices(Preference.Verdict.choices)],
-        "confirm": form is not None and form.is_valid(),
-        "form": shown_form,
-        "entered": entered,
-        "more_fields": [shown_form[name] for name in Preference.DECISION_FIELDS if name != "critique"],
-        "categories": categories(),
-        "guideline": markdown_html(guideline.text) if guideline else "",
-        "progress": review_progress(assignment.reviewer, run=run, runs=runs),
-        "run": run,
-        "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
+        "calls": call_rows(*answers),
     }
 
 
@@ -129,16 +132,37 @@ def _view_urls(view: PairView, pair: Pair, run: int | None) -> dict[str, object]
     }
 
 
-def _suggestion_context(suggestion: ShownSuggestion | None, sides: Sides) -> dict[str, object]:
-    """Return the judge's suggestion with A and B as on this page."""
+def _suggestion_context(suggestion: ShownSuggestion | None, pair: Pair, sides: Sides) -> dict[str, object]:
+    """Return the judge's suggestion with A and B as on this page, and whether it agrees with the tests."""
     issues = suggestion.issues if suggestion else []
+    right = winner(pair.first, pair.second)
     return {
+        "decided_by_tests": bool(right),
+        "acceptable": suggestion is not None and right in ("", suggestion.verdict),
+        "hidden": pair.suggestion is not None and suggestion is None,
+        "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
         "suggestion": suggestion,
         "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
         "critiques": _critiques(suggestion, sides),
         "suggested_issues": [
             {"issue": issue, "note": sides.shown(issue.note), "side": sides.letter(issue.side)} for issue in issues
         ],
+    }
+
+
+def _form_context(assignment: Assignment, form: DecisionForm | None) -> dict[str, object]:
+    """Return the form with what was entered, its choices and the guideline beside it."""
+    entered = _form_values(assignment, form)
+    shown = form or DecisionForm(initial=entered)
+    guideline = Guideline.objects.filter(active=True).first()
+    return {
+        "form": shown,
+        "entered": entered,
+        "confirm": form is not None and form.is_valid(),
+        "verdicts": [(value, label, _KEYS[value]) for value, label in letter_choices(Preference.Verdict.choices)],
+        "more_fields": [shown[name] for name in Preference.DECISION_FIELDS if name != "critique"],
+        "categories": categories(),
+        "guideline": markdown_html(guideline.text) if guideline else "",
     }
 
 

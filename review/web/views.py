@@ -51,7 +51,7 @@ def run_number(text: str) -> int | None:
     return int(text)
 
 
-def visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
+def get_visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
     """Return the pair with everything its page shows. Raises Http404 if *user* may not see it or it does not exist."""
     visible = visible_runs(user).order_by().filter(pk=OuterRef("run_id"))
     found = pairs_with_responses(Pair.objects.filter(Exists(visible), pk=pk))
@@ -152,7 +152,9 @@ def _with_run(address: str, run: int | None) -> str:
 
 
 def _redirect_to_pair(request: HttpRequest, pk: int) -> HttpResponse:
-    return redirect(_with_run(reverse("review:pair", args=[visible_pair(request.user, pk).pk]), _run_filter(request)))
+    return redirect(
+        _with_run(reverse("review:pair", args=[get_visible_pair(request.user, pk).pk]), _run_filter(request))
+    )
 
 
 @require_safe
@@ -162,7 +164,7 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
     assignment = _assignment_of(request, pk)
     if assignment is not None and assignments.is_current(assignment):
         return _render_pair(request, assignment)
-    return _render_preview(request, assignment.pair if assignment is not None else visible_pair(request.user, pk))
+    return _render_preview(request, assignment.pair if assignment is not None else get_visible_pair(request.user, pk))
 
 
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
@@ -181,7 +183,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET":
         return _redirect_to_pair(request, pk)
     try:
-        assignment = assignments.claim_pair(visible_pair(request.user, pk), _user(request))
+        assignment = assignments.claim_pair(get_visible_pair(request.user, pk), _user(request))
     except assignments.AssignmentLost as error:
         return _render_assignment_lost(request, str(error))
     return redirect(_pair_url(assignment, _run_filter(request)))
@@ -193,7 +195,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_visible_run(request.user, pk)
     context = {
         "run": run,
-        "trace": summarize_run_pairs(run),
+        "counts": summarize_run_pairs(run),
         "mlflow": mlflow_url(request.user, run),
     }
     return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
@@ -247,7 +249,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     with suppress(assignments.AssignmentLost):  # the form is shown again, so a reload must not lose what it contains
         assignments.save_draft(assignment=assignment, draft=_posted_draft(request))
     assignment.refresh_from_db()
-    assignment.pair = visible_pair(request.user, pk)
+    assignment.pair = get_visible_pair(request.user, pk)
     status = _htmx_status(request, 200 if form.is_valid() else 422)
     return record_nothing(_render_pair(request, assignment, form, status))
 
@@ -285,7 +287,7 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
     assignment = _assignment_of(request, pk)
     if assignment is not None and assignment.state in (assignments.OPEN, assignments.DONE):
         return assignment
-    pair = visible_pair(request.user, pk)
+    pair = get_visible_pair(request.user, pk)
     try:
         claimed = assignments.claim_pair(pair, _user(request))
     except assignments.AssignmentLost:

@@ -65,14 +65,14 @@ def method(name: str) -> str:
     return name
 
 
-def points(difference: float | None) -> str:
-    """Return a difference of shares in percentage points, with its sign; 0 as `+0.0`."""
-    return UNDEFINED if difference is None else wording.points(difference)
+def points(difference: float | None, *, plus: bool = True) -> str:
+    """Return a difference of shares in percentage points, with its sign: 0 as `+0.0`. Without *plus*, 0 as `0.0`."""
+    return UNDEFINED if difference is None else wording.points(difference, plus=plus)
 
 
 def size(difference: float | None) -> str:
     """Return the size of a difference in percentage points, without its sign."""
-    return UNDEFINED if difference is None else wording.points(abs(difference)).lstrip("+")
+    return UNDEFINED if difference is None else wording.points(abs(difference), plus=False)
 
 
 def money(usd: float | None) -> str:

@@ -7,7 +7,7 @@ from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.figures import CellResult, Lead
-from runs.results.statistics.confidence_level import SIGNIFICANT
+from runs.results.statistics.confidence_level import is_significant
 
 _NAMED = 3  # of more models than these, a sentence names the closest ones and counts the others
 
@@ -73,7 +73,7 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
         if not _is_compared(lead):
             named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
             continue
-        text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference).lstrip('+')} points"
+        text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference, plus=False)} points"
         found = ""
         if lead.detectable is not None:
             points = formats.size(lead.detectable)
@@ -115,7 +115,7 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
     """Return the model with the smallest difference to the best one, and that difference."""
     lead = min(leads, key=lambda lead: abs(lead.difference or 0.0))
     which = ", the closest of them," if len(leads) > 1 else ""
-    points = formats.points(lead.difference).lstrip("+")
+    points = formats.points(lead.difference, plus=False)
     interval = formats.interval(lead.low, lead.high)
     number = counted(lead.cases, "case")
     return f"{lead.over}{which} by {points} points {interval}, n = {number}{_describe_correction(lead)}"
@@ -123,7 +123,7 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
 
 def _describe_correction(lead: Lead) -> str:
     """Return why a difference whose interval does not contain 0 is not shown; "" for all other leads."""
-    if _is_shown(lead) or lead.p_value is None or lead.p_value >= SIGNIFICANT:
+    if _is_shown(lead) or not is_significant(lead.p_value):
         return ""
     return f"; p is {formats.p_value(lead.p_value)}, but {formats.p_value(lead.p_adjusted)} after Holm's correction"
 
@@ -135,4 +135,4 @@ def _is_compared(lead: Lead) -> bool:
 
 def _is_shown(lead: Lead) -> bool:
     """Return whether a difference is shown, in favour of either model."""
-    return lead.p_adjusted is not None and lead.p_adjusted < SIGNIFICANT
+    return is_significant(lead.p_adjusted)

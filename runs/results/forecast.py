@@ -1,4 +1,9 @@
-"""Estimates of the requests, cost and time of a run, from earlier responses or from the length of cases."""
+"""Estimates of the requests, cost and time of a run, from earlier runs or from the length of cases.
+
+There are two sources of figures of earlier runs. Stored results serve runs of any size in two queries, but they have no
+turns, and exist only for runs that have ended. Responses have turns and exist during a run, but each pair of an
+environment and a model needs its own queries: they serve runs of one environment and one model.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,23 +31,11 @@ _GUESSED_TURNS = 6  # of harnesses with several turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """Estimated needs of a run. `cost_usd` and `seconds` are None if unknown; `measured`: from earlier responses."""
-
-    responses: int
-    requests: int
-    cost_usd: float | None
-    seconds: float | None
-    measured: bool
-    recorded: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanEstimate:
-    """Estimate for a run of several environments and models, with the data that it is made from.
+    """Estimated needs of a run, with the data that the estimate is made from.
 
     cost_usd: of the models with a price; None if none has one. unpriced: names of the others. seconds: None unless the
-    time is known for all parts. parts: pairs of an environment and a model that is called. measured: those with results
-    of earlier runs. earlier: responses of these results.
+    time is known for all parts. parts: pairs of an environment and a model that is called. measured: those with
+    responses in earlier runs. earlier: number of these responses.
     """
 
     responses: int
@@ -58,6 +51,11 @@ class PlanEstimate:
     def parts_guessed(self) -> int:
         return self.parts - self.measured
 
+    @property
+    def recorded(self) -> bool:
+        """Whether all answers are recorded, so that no model is called."""
+        return not self.parts
+
 
 @dataclass(frozen=True, slots=True)
 class _Means:
@@ -69,50 +67,77 @@ class _Means:
     responses: int = 0
 
 
-def estimate_plan(
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Responses of one model to one environment. means: None if the model is not called, but has recorded answers."""
+
+    spec: ModelSpec
+    responses: int
+    means: _Means | None
+
+
+def estimate_from_results(
     cases: Mapping[EnvironmentVersion, int],
     specs: Sequence[ModelSpec],
     *,
     runs: QuerySet[Run],
     attempts: int,
     concurrency: int,
-) -> PlanEstimate:
+) -> RunEstimate:
     """Return what *specs* need for a number of cases of each version, in two queries. Models for roles are left out.
 
     Tokens and times are those of the latest result in *runs* of the same environment and model, or else of the
     environment and any model, or else a guess from the length of some cases. Turns are guessed from the harness.
     """
-    live = [spec for spec in specs if PROVIDERS[spec.provider].live]
-    earlier = _latest_results(cases, runs) if live else {}
-    unmeasured = [version for version in cases if not earlier.get(version.environment_id)] if live else []
+    calls = any(_is_called(spec) for spec in specs)
+    earlier = _latest_results(cases, runs) if calls else {}
+    unmeasured = [version for version in cases if not earlier.get(version.environment_id)] if calls else []
     guesses = _guess_all(unmeasured) if unmeasured else {}
-    requests, cost, seconds, found = 0.0, 0.0, 0.0, 0
-    used: list[_Means] = []
+    parts = []
     for version, count in cases.items():
         for spec in specs:
-            responses = count * attempts
-            if spec not in live:
-                requests += responses
-                continue
-            labelled = earlier.get(version.environment_id, {})
-            means = labelled.get(spec.name) or next(iter(labelled.values()), None) or guesses[version.pk]
-            used.append(means)
-            requests += responses * means.turns
-            cost += spec.price.cost(means.usage) * responses if spec.price else 0.0
-            seconds += responses * (means.latency_ms or 0.0) / 1000
-            found += means.responses
-    priced = [spec for spec in live if spec.price]
-    total = sum(cases.values()) * attempts * len(specs)
-    known = all(means.latency_ms is not None for means in used)
-    return PlanEstimate(
+            means = None
+            if _is_called(spec):
+                labelled = earlier.get(version.environment_id, {})
+                means = labelled.get(spec.name) or next(iter(labelled.values()), None) or guesses[version.pk]
+            parts.append(_Part(spec, count * attempts, means))
+    return _add_up(parts, concurrency)
+
+
+def estimate_from_responses(
+    version: EnvironmentVersion, spec: ModelSpec, *, runs: QuerySet[Run], cases: int
+) -> RunEstimate:
+    """Return what one attempt at *cases* cases of *version* needs from the model *spec*, without models for roles.
+
+    Tokens, turns and times are those of single responses in the last runs among *runs*, which may not have ended: of
+    the same model, or else of any model, or else a guess as in `estimate_from_results`.
+    """
+    means = None
+    if _is_called(spec):
+        means = _mean_of_responses(_earlier_responses(version, spec.name, runs)) or _guess_all([version])[version.pk]
+    return _add_up([_Part(spec, cases, means)], DEFAULT_CONCURRENCY)
+
+
+def _is_called(spec: ModelSpec) -> bool:
+    return PROVIDERS[spec.provider].live
+
+
+def _add_up(parts: Sequence[_Part], concurrency: int) -> RunEstimate:
+    """Return what all *parts* need together, with at most *concurrency* responses at a time."""
+    called = [(part, means) for part in parts if (means := part.means) is not None]
+    total = sum(part.responses for part in parts)
+    requests = sum(part.responses * (part.means.turns if part.means else 1) for part in parts)
+    costs = [part.spec.price.cost(means.usage) * part.responses for part, means in called if part.spec.price]
+    times = [means.latency_ms * part.responses / 1000 for part, means in called if means.latency_ms is not None]
+    return RunEstimate(
         responses=total,
         requests=round(requests),
-        cost_usd=cost if priced or not live else None,
-        unpriced=[spec.name for spec in live if not spec.price],
-        seconds=seconds / min(concurrency, max(total, 1)) if used and known else None,
-        parts=len(used),
-        measured=sum(bool(means.responses) for means in used),
-        earlier=found,
+        cost_usd=sum(costs) if costs or not called else None,
+        unpriced=list(dict.fromkeys(part.spec.name for part, _ in called if not part.spec.price)),
+        seconds=sum(times) / min(concurrency, max(total, 1)) if called and len(times) == len(called) else None,
+        parts=len(called),
+        measured=sum(bool(means.responses) for _, means in called),
+        earlier=sum(means.responses for _, means in called),
     )
 
 
@@ -160,31 +185,6 @@ def _guess_all(versions: Sequence[EnvironmentVersion]) -> dict[int, _Means]:
     return found
 
 
-def estimate_run(
-    version: EnvironmentVersion,
-    spec: ModelSpec,
-    *,
-    runs: QuerySet[Run],
-    cases: int,
-) -> RunEstimate:
-    """Return what one attempt at *cases* cases of *version* needs from the model *spec*, without models for roles.
-
-    runs: those whose responses the estimate may use.
-    """
-    if not PROVIDERS[spec.provider].live:
-        return RunEstimate(responses=cases, requests=cases, cost_usd=0.0, seconds=None, measured=False, recorded=True)
-    earlier = _earlier_responses(version, spec.name, runs)
-    usage, turns, latency_ms = _means(earlier) if earlier else (*_guess(version), None)
-    return RunEstimate(
-        responses=cases,
-        requests=round(cases * turns),
-        cost_usd=spec.price.cost(usage) * cases if spec.price else None,
-        seconds=None if latency_ms is None else cases * latency_ms / 1000 / min(DEFAULT_CONCURRENCY, max(cases, 1)),
-        measured=bool(earlier),
-        recorded=False,
-    )
-
-
 def _earlier_responses(version: EnvironmentVersion, label: str, visible: QuerySet[Run]) -> list[Response]:
     """Return responses of the last runs of this environment, with token counts: of model *label*, or else of any."""
     runs = RunEnvironment.objects.filter(version__environment_id=version.environment_id)
@@ -198,8 +198,10 @@ def _earlier_responses(version: EnvironmentVersion, label: str, visible: QuerySe
     return list(rows.filter(run_model__label=label)[:_EARLIER]) or list(rows[:_EARLIER])
 
 
-def _means(rows: Sequence[Response]) -> tuple[Usage, float, float]:
-    """Return the mean usage, requests and milliseconds of a response."""
+def _mean_of_responses(rows: Sequence[Response]) -> _Means | None:
+    """Return the means of *rows*, or None without any."""
+    if not rows:
+        return None
     count = len(rows)
     usage = Usage(
         input=round(sum(row.input_tokens for row in rows) / count),
@@ -207,14 +209,7 @@ def _means(rows: Sequence[Response]) -> tuple[Usage, float, float]:
         output=round(sum(row.output_tokens for row in rows) / count),
     )
     turns = sum(max(row.turns, 1) for row in rows) / count
-    return usage, turns, sum(row.latency_ms or 0.0 for row in rows) / count
-
-
-def _guess(version: EnvironmentVersion) -> tuple[Usage, float]:
-    """Return the usage and requests of a response, guessed from the harness and the length of some cases."""
-    inputs = Case.objects.filter(version=version).order_by("position").values_list("data", flat=True)[:_CASES]
-    sizes = [len(json.dumps(data.get("input", ""), ensure_ascii=False)) for data in inputs]
-    return _guessed_usage(version, sum(sizes) / max(len(sizes), 1))
+    return _Means(usage, turns, sum(row.latency_ms or 0.0 for row in rows) / count, count)
 
 
 def _guessed_usage(version: EnvironmentVersion, size: float) -> tuple[Usage, float]:

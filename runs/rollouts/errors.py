@@ -1,6 +1,16 @@
-"""Errors of rollouts."""
+"""Errors of rollouts, and how those of a step in the background are stored for later requests."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
 
 from hub.common.errors import Conflict, NotFound, TooManyRequests, UserError
+from hub.protocols.messages import JSON
+from hub.teams.quotas import QuotaExceeded
+
+CRASHED = "crashed"  # kind of an error that is a mistake in the server
+ErrorT = TypeVar("ErrorT", bound=Exception)
 
 
 class RolloutError(UserError):
@@ -105,3 +115,62 @@ class EnvironmentFailed(UserError):
 
 class RolloutFailed(Exception):
     """The sandbox or a role model failed. The episode is unchanged and the step can be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredKind(Generic[ErrorT]):
+    """How errors of one class are stored and restored. to_json: returns the keys besides `kind`; `path` is optional."""
+
+    error: type[ErrorT]
+    to_json: Callable[[ErrorT], dict[str, JSON]]
+    from_json: Callable[[Mapping[str, str]], ErrorT]
+
+    def store(self, error: Exception) -> dict[str, JSON] | None:
+        """Return *error* as JSON; None if it is of another class."""
+        return self.to_json(error) if isinstance(error, self.error) else None
+
+
+def _restore_quota(stored: Mapping[str, str]) -> QuotaExceeded:
+    resets_at = datetime.fromisoformat(stored["resets_at"]) if stored["resets_at"] else None
+    return QuotaExceeded(
+        stored["message"], quota=float(stored["quota"]), used=float(stored["used"]), resets_at=resets_at
+    )
+
+
+# Errors with which a step is expected to fail. All others are stored as CRASHED, without their message.
+_KINDS: Mapping[
+    str,
+    _StoredKind[RolloutError]
+    | _StoredKind[QuotaExceeded]
+    | _StoredKind[EnvironmentFailed]
+    | _StoredKind[RolloutFailed],
+] = {
+    "invalid": _StoredKind(
+        RolloutError,
+        lambda error: {"message": str(error), "path": error.path},
+        lambda stored: RolloutError(stored["message"], stored["path"]),
+    ),
+    "quota": _StoredKind(QuotaExceeded, lambda error: {"message": error.reason, **error.details()}, _restore_quota),
+    "environment": _StoredKind(
+        EnvironmentFailed, lambda error: {"message": str(error)}, lambda stored: EnvironmentFailed(stored["message"])
+    ),
+    "unavailable": _StoredKind(
+        RolloutFailed, lambda error: {"message": str(error)}, lambda stored: RolloutFailed(stored["message"])
+    ),
+}
+
+
+def error_json(error: Exception) -> dict[str, JSON]:
+    """Return an error of a step as it is stored, by the first kind of _KINDS that fits."""
+    for kind, declared in _KINDS.items():
+        found = declared.store(error)
+        if found is not None:
+            return {"kind": kind, "path": "", **found}
+    message = "The step failed because of an error of the server. Its log has the details."
+    return {"kind": CRASHED, "path": "", "message": message}
+
+
+def restore_error(stored: Mapping[str, str]) -> Exception:
+    """Return the error that `error_json` returned as *stored*; StepCrashed for a mistake in the server."""
+    declared = _KINDS.get(stored["kind"])
+    return StepCrashed(stored["message"]) if declared is None else declared.from_json(stored)

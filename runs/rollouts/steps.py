@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -28,23 +27,21 @@ from hub.common.storable import storable
 from hub.environments.episodes import Episode, Step
 from hub.protocols.calls import Usage
 from hub.protocols.messages import JSON, Message, Tool
-from hub.teams.quotas import QuotaExceeded
 from runs.models import EpisodeSession
 from runs.rollouts.background import get_step_threads
 from runs.rollouts.claims import PendingStep, claim_step, limited_wait, pauses, read_again
 from runs.rollouts.errors import (
+    CRASHED,
     DifferentMessage,
-    EnvironmentFailed,
     EpisodeEnded,
     EpisodeExpired,
     RolloutConflict,
-    RolloutError,
-    RolloutFailed,
-    StepCrashed,
     StepInterrupted,
     StepRunning,
     TurnNotFound,
     WrongTurn,
+    error_json,
+    restore_error,
 )
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
@@ -57,7 +54,6 @@ logger = logging.getLogger(__name__)
 FinishReason = Literal["tokens", "time", "other"]
 _WAITING_FIELDS = ["revision", "pending", "lease_owner", "lease_until"]
 _BUSY_RETRY_S = 1  # until the next request for an answer, if too many requests wait
-_CRASHED = "The step failed because of an error of the server. Its log has the details."
 _OTHER_REQUEST = (
     "Another request is executing turn {turn} of this episode, with another message or reason. Wait for its answer "
     "before the next step."
@@ -88,6 +84,20 @@ class StepAnswer:
     parameters: dict[str, JSON] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """Request for a step or the end of an episode.
+
+    `act` executes it, and `digest` identifies its content. `turn` is the number of earlier steps; None if the trainer
+    does not count them. `changes` are fields of the session that are stored with the step.
+    """
+
+    act: Callable[[Episode], Awaitable[Step]]
+    digest: str
+    turn: int | None
+    changes: Mapping[str, object] = field(default_factory=dict)
+
+
 def step_rollout(
     *,
     session: EpisodeSession,
@@ -106,13 +116,13 @@ def step_rollout(
     Raises RolloutError, RolloutConflict, EnvironmentFailed and RolloutFailed; the stored episode is then unchanged.
     """
     message = validate_message(message)
-    request = digest({"message": message})
-    answer = _repeated(session, request, turn)
+    request = _Request(act=partial(_step, message=message), digest=digest({"message": message}), turn=turn)
+    answer = _repeated(session, request)
     if answer is None:
-        extra: dict[str, object] = {"usage": [*session.usage, asdict(usage) if usage else None]}
+        changes: dict[str, object] = {"usage": [*session.usage, asdict(usage) if usage else None]}
         if tokens is not None:
-            extra["tokens"] = append_tokens(session.tokens, session.revision, tokens)
-        answer = _execute_turn(session, partial(_step, message=message), request, turn, extra, wait_s)
+            changes["tokens"] = append_tokens(session.tokens, session.revision, tokens)
+        answer = _answer_request(session, replace(request, changes=changes), wait_s)
     return answer
 
 
@@ -125,13 +135,10 @@ def finish_rollout(
 
     Raises RolloutError, RolloutConflict, EnvironmentFailed and RolloutFailed; the stored episode is then unchanged.
     """
-    request = digest({"finish": reason})
-    if turn is None and session.done and session.last_answer and session.last_answer["request"] == request:
+    request = _Request(act=partial(_stop, reason=reason), digest=digest({"finish": reason}), turn=turn)
+    if turn is None and session.done and session.last_answer and session.last_answer["request"] == request.digest:
         return StepAnswer(**session.last_answer)
-    answer = _repeated(session, request, turn)
-    if answer is None:
-        answer = _execute_turn(session, partial(_stop, reason=reason), request, turn, {}, wait_s)
-    return answer
+    return _repeated(session, request) or _answer_request(session, request, wait_s)
 
 
 def wait_for_answer(*, session: EpisodeSession, turn: int, wait_s: float) -> StepAnswer:
@@ -152,7 +159,7 @@ def wait_for_answer(*, session: EpisodeSession, turn: int, wait_s: float) -> Ste
             if pending is None or pending["turn"] != turn:
                 raise TurnNotFound(turn)
             if "error" in pending:
-                raise _restored_error(pending["error"])
+                raise restore_error(pending["error"])
             if not leases.is_held(session):
                 owner = session.lease_owner
                 _look_again(session)  # the step may have been stored since the row was read
@@ -174,52 +181,59 @@ def _look_again(session: EpisodeSession) -> None:
         read_again(session, ["revision", "last_answer"])
 
 
-def _repeated(session: EpisodeSession, request: str, turn: int | None) -> StepAnswer | None:
-    """Return the stored answer if *turn* was the latest one. Raises DifferentMessage if its request was another."""
-    if turn is None or session.last_answer is None or session.last_answer["turn"] != turn:
+def _repeated(session: EpisodeSession, request: _Request) -> StepAnswer | None:
+    """Return the stored answer if *request* is for the latest turn. Raises DifferentMessage if that was another."""
+    if request.turn is None or session.last_answer is None or session.last_answer["turn"] != request.turn:
         return None
-    if session.last_answer["request"] != request:
-        raise DifferentMessage(f"Turn {turn} of this episode was taken with another message or reason.", "turn")
+    if session.last_answer["request"] != request.digest:
+        raise DifferentMessage(f"Turn {request.turn} of this episode was taken with another message or reason.", "turn")
     return StepAnswer(**session.last_answer)
 
 
-def _execute_turn(
-    session: EpisodeSession,
-    act: Callable[[Episode], Awaitable[Step]],
-    request: str,
-    turn: int | None,
-    extra: Mapping[str, object],
-    wait_s: float | None,
-) -> StepAnswer:
+def _answer_request(session: EpisodeSession, request: _Request, wait_s: float | None) -> StepAnswer:
+    """Claim the next step and execute *request*; if a concurrent request has executed the same step, return its answer.
+
+    Raises StepRunning if it is executed for longer than *wait_s* seconds.
+    """
     if session.done:
         raise EpisodeEnded("The episode is over. Start a new one.")
-    if turn is not None and turn != session.revision:
-        raise WrongTurn(turn, session.revision)
-    pending = PendingStep(turn=session.revision, request=request)
-    execute = partial(_execute, session, act, request=request, turn=turn, extra=extra)
+    if request.turn is not None and request.turn != session.revision:
+        raise WrongTurn(request.turn, session.revision)
+    pending = PendingStep(turn=session.revision, request=request.digest)
+    if wait_s is None:
+        with claim_step(session, wait=request.turn is not None, pending=pending) as claimed:
+            if claimed:
+                _check_expiry(session)
+                return _execute(session, request)
+        return _stored_by_other(session, request)
     with ExitStack() as claim:
         try:
-            wait = turn is not None and wait_s is None
-            claimed = claim.enter_context(claim_step(session, wait=wait, pending=pending))
+            claimed = claim.enter_context(claim_step(session, wait=False, pending=pending))
         except RolloutConflict:
-            if wait_s is None or turn is None:
+            if request.turn is None:
                 raise
             if session.pending != pending:
-                raise RolloutConflict(_OTHER_REQUEST.format(turn=turn)) from None
-            return wait_for_answer(session=session, turn=turn, wait_s=wait_s)
-        if claimed and session.expires_at < timezone.now():  # an episode whose step is executed is not idle
-            raise EpisodeExpired("The episode has expired. Start a new one.")
-        if claimed and wait_s is None:
-            return execute()
+                raise RolloutConflict(_OTHER_REQUEST.format(turn=request.turn)) from None
+            return wait_for_answer(session=session, turn=request.turn, wait_s=wait_s)
         if claimed:
-            job = partial(_execute_in_background, claim.pop_all(), session, pending, execute)
-    if claimed:
-        assert wait_s is not None
-        return _answer_within(wait_s, get_step_threads().submit(job), pending["turn"])
-    repeated = _repeated(session, request, turn)
-    if repeated is None:
+            _check_expiry(session)
+            job = partial(_execute_in_background, claim.pop_all(), session, request, pending)
+            return _answer_within(wait_s, get_step_threads().submit(job), pending["turn"])
+    return _stored_by_other(session, request)
+
+
+def _check_expiry(session: EpisodeSession) -> None:
+    """Raise EpisodeExpired. Called with the lease, because an episode whose step is executed is not idle."""
+    if session.expires_at < timezone.now():
+        raise EpisodeExpired("The episode has expired. Start a new one.")
+
+
+def _stored_by_other(session: EpisodeSession | None, request: _Request) -> StepAnswer:
+    """Return the answer that another request has stored meanwhile. Raises RolloutConflict if it is not the same one."""
+    answer = _repeated(session, request) if session is not None else None
+    if answer is None:
         raise RolloutConflict(_CONFLICT)
-    return repeated
+    return answer
 
 
 def _answer_within(wait_s: float, future: Future[StepAnswer], turn: int) -> StepAnswer:
@@ -231,64 +245,33 @@ def _answer_within(wait_s: float, future: Future[StepAnswer], turn: int) -> Step
 
 
 def _execute_in_background(
-    claim: ExitStack, session: EpisodeSession, pending: PendingStep, execute: Callable[[], StepAnswer]
+    claim: ExitStack, session: EpisodeSession, request: _Request, pending: PendingStep
 ) -> StepAnswer:
-    """Call *execute*, end the *claim*, and store an error for the requests that ask for the answer."""
+    """Execute *request*, end the *claim*, and store an error for the requests that ask for the answer."""
     try:
         with claim:
             try:
-                return execute()
+                return _execute(session, request)
             except RolloutConflict:
                 raise
             except Exception as error:
-                if not isinstance(error, RolloutError | EnvironmentFailed | RolloutFailed | QuotaExceeded):
+                stored = error_json(error)
+                if stored["kind"] == CRASHED:
                     logger.exception("a step of episode %s failed", session.pk)
-                stored = {**pending, "error": _error_json(error)}
-                leases.release(session, session.lease_owner, pending=storable(stored))
+                leases.release(session, session.lease_owner, pending=storable({**pending, "error": stored}))
                 raise
     finally:
         connection.close()
 
 
-def _error_json(error: Exception) -> dict[str, JSON]:
-    if isinstance(error, RolloutError):
-        return {"kind": "invalid", "message": str(error), "path": error.path}
-    if isinstance(error, QuotaExceeded):
-        return {"kind": "quota", "message": error.reason, "path": "", **error.details()}
-    if isinstance(error, EnvironmentFailed):
-        return {"kind": "environment", "message": str(error), "path": ""}
-    if isinstance(error, RolloutFailed):
-        return {"kind": "unavailable", "message": str(error), "path": ""}
-    return {"kind": "crashed", "message": _CRASHED, "path": ""}
-
-
-def _restored_error(stored: Mapping[str, str]) -> Exception:
-    if stored["kind"] == "quota":
-        resets_at = datetime.fromisoformat(stored["resets_at"]) if stored["resets_at"] else None
-        return QuotaExceeded(
-            stored["message"], quota=float(stored["quota"]), used=float(stored["used"]), resets_at=resets_at
-        )
-    if stored["kind"] == "invalid":
-        return RolloutError(stored["message"], stored["path"])
-    if stored["kind"] == "environment":
-        return EnvironmentFailed(stored["message"])
-    return RolloutFailed(stored["message"]) if stored["kind"] == "unavailable" else StepCrashed(stored["message"])
-
-
-def _execute(
-    session: EpisodeSession,
-    act: Callable[[Episode], Awaitable[Step]],
-    *,
-    request: str,
-    turn: int | None,
-    extra: Mapping[str, object],
-) -> StepAnswer:
+def _execute(session: EpisodeSession, request: _Request) -> StepAnswer:
+    """Execute *request*, and store the step with its answer. The lease of *session* ends in the same update."""
     revision = session.revision
     tools = session.state.get("tools", [])
-    step = advance(session, act)
+    step = advance(session, request.act)
     answer = StepAnswer(
         turn=revision,
-        request=request,
+        request=request.digest,
         messages=step.observation.messages,
         tools=step.observation.tools,
         tools_changed=session.state["tools"] != tools,
@@ -302,7 +285,7 @@ def _execute(
         parameters=dict(step.observation.parameters),
     )
     changes = {
-        **extra,
+        **request.changes,
         "state": session.state,
         "calls": session.calls,
         "last_answer": storable(asdict(answer)),
@@ -317,11 +300,7 @@ def _execute(
         "lease_until": None,
     }
     if not update_row(session, EpisodeSession.objects.filter(revision=revision), changes):
-        stored = EpisodeSession.objects.filter(pk=session.pk).first()
-        repeated = _repeated(stored, request, turn) if stored else None
-        if repeated is None:
-            raise RolloutConflict(_CONFLICT)
-        return repeated
+        return _stored_by_other(EpisodeSession.objects.filter(pk=session.pk).first(), request)
     for name, value in changes.items():
         setattr(session, name, value)
     if answer.done:

@@ -25,6 +25,10 @@ class TrackingStage(Stage[TrackingConfig]):
         line = f"Tracking in MLflow at {address_without_password()}." if config.mlflow else "No tracking in MLflow."
         return StageEstimate(line=line)
 
+    def is_configured(self, run: Run) -> bool:
+        """Return whether *run* is tracked. Its config may lack the section, or turn tracking off."""
+        return run.tracking_state != Run.TrackingState.OFF
+
     async def execute(self, context: StageContext, config: TrackingConfig) -> dict[str, JSON]:
         """Return a summary with `state` (off, logged, pending) and, if it is pending, `error`."""
         tracker = context.tracker if isinstance(context.tracker, Tracker) else Tracker.start(config)

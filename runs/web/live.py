@@ -247,7 +247,7 @@ def get_shared_progress(run: Run) -> RunProgressData:
 def stage_states(run: Run) -> list[StageState]:
     """Return the stages that *run* executes after its last response, in order."""
     current = run.stage_progress.get("key")
-    configured = [stage for stage in stages() if _is_configured(run, stage.key)]
+    configured = [stage for stage in stages() if stage.is_configured(run)]
     keys = [stage.key for stage in configured]
     position = keys.index(current) if current in keys else 0
     states = []
@@ -275,12 +275,6 @@ def rough_duration(seconds: float | None) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(10 * ceil(minutes / 10), 60)
     return f"{hours} h {minutes:02d} min"
-
-
-def _is_configured(run: Run, key: str) -> bool:
-    if key == "tracking":
-        return run.tracking_state != Run.TrackingState.OFF
-    return bool(run.config.get(key))
 
 
 def _take_snapshot(run: Run) -> Snapshot:

@@ -15,7 +15,7 @@ from runs.config.registered import resolve_registered
 from runs.config.resolve import ResolvedConfig
 from runs.models import ModelEndpoint, Run, RunModel
 from runs.providers.registry import PROVIDERS
-from runs.results.forecast import RunEstimate, estimate_run
+from runs.results.forecast import RunEstimate, estimate_from_responses
 from runs.selectors import list_usable_models, visible_models, visible_runs
 from runs.services import DEMO_MODELS
 from runs.web.new_run.form import manifest_roles
@@ -136,7 +136,7 @@ def _estimate(
     if endpoint is None:
         return None
     try:
-        return estimate_run(version, endpoint_spec(endpoint), runs=visible_runs(user), cases=cases)
+        return estimate_from_responses(version, endpoint_spec(endpoint), runs=visible_runs(user), cases=cases)
     except ValidationError:  # the registration is invalid, which the form reports
         return None
 

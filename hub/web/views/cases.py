@@ -22,8 +22,8 @@ from sandbox.errors import SandboxUnavailable
 @require_safe
 def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
     """Show one case: its prompt, target, scoring rules, files, and links to the cases before and after it."""
-    shown = queries.version_of(queries.environment_with_content(request.user, slug), version)
-    found = queries.case_of(shown, case)
+    shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
+    found = queries.get_case_or_404(shown, case)
     data = found.data
     around = shown.cases.defer("data").order_by("position")
     context = {
@@ -87,8 +87,8 @@ def _file(content: JSON) -> str:
 def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
     """Report that a case is wrong. Everyone who may see it may report it; a curator decides."""
     assert request.user.is_authenticated
-    shown = queries.version_of(queries.environment_with_content(request.user, slug), version)
-    found = queries.case_of(shown, case)
+    shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
+    found = queries.get_case_or_404(shown, case)
     posted = request.method == "POST"
     form = DefectForm(request.POST) if posted else DefectForm()
     if posted and form.is_valid():

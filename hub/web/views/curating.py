@@ -19,7 +19,7 @@ from hub.web.audited import record_move, record_nothing
 @permission_required(CURATE, raise_exception=True)
 def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Request the gates of a version that has no certificate."""
-    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    shown = queries.get_version_or_404(queries.get_visible_environment(request.user, slug), version)
     response = redirect("hub:certificate", shown.environment.slug, shown.version)
     if shown.certificate is not None:
         return record_nothing(response)
@@ -31,8 +31,8 @@ def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 @permission_required(CURATE, raise_exception=True)
 def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Publish an environment, if this is its latest version and the version passed its gates."""
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     if found.latest_id != shown.pk:
         messages.error(request, f"{shown} is not the latest version; publish the latest.")
         return record_nothing(_redirect_to_version(shown))
@@ -50,8 +50,8 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 @permission_required(CURATE, raise_exception=True)
 def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Remove a published environment from the catalogue. A private one would become visible, so it is refused."""
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     try:
         retire_environment(environment=found)
     except EnvironmentRefused as error:
@@ -67,8 +67,8 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Move an environment with all its versions to another team."""
     assert request.user.is_authenticated
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     try:
         move_environment(environment=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
     except UserError as error:

@@ -16,8 +16,8 @@ from hub.web.reading.markdown import markdown_html
 @require_safe
 def environment(request: HttpRequest, slug: str, version: str | None = None) -> HttpResponse:
     """Show the overview of a version, by default the latest."""
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     context = page_context(request.user, shown, "overview")
     context |= _description(shown)
     context["forgeable"] = list_forgeable_rules(shown)
@@ -48,7 +48,7 @@ def _body(readme: str) -> str:
 @require_safe
 def certificate(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Show the results of the gates of a version, or that they are running or have yet to run."""
-    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    shown = queries.get_version_or_404(queries.get_visible_environment(request.user, slug), version)
     context = page_context(request.user, shown, "certificate") | {"gates": _pending_gates(shown), "tries": TRIES}
     return render_part(request, page_or_part(request, "hub/certificate.html", "certificate"), context)
 

@@ -21,7 +21,7 @@ _CHUNK = 1 << 16
 @require_safe
 def files(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """List the files of a version, and show the beginning of `?file=`, by default of the manifest."""
-    shown = queries.version_of(queries.environment_with_content(request.user, slug), version)
+    shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
     with open_stored_bundle(shown) as stored:
         path = _chosen_file(request, shown, stored)
         text, problem = "", ""
@@ -52,7 +52,7 @@ def _chosen_file(request: HttpRequest, version: EnvironmentVersion, bundle: Bund
 @require_safe
 def file(request: HttpRequest, slug: str, version: str) -> StreamingHttpResponse:
     """Download `?file=` of a version, by default its manifest. Browsers save it instead of opening it."""
-    shown = queries.version_of(queries.environment_with_content(request.user, slug), version)
+    shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
     stored = open_stored_bundle(shown)
     try:
         path = _chosen_file(request, shown, stored)
@@ -75,7 +75,7 @@ def _read(bundle: Bundle, path: str) -> Iterator[bytes]:
 @require_safe
 def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
     """Download the stored .zip."""
-    shown = queries.version_of(queries.environment_with_content(request.user, slug), version)
+    shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
     return FileResponse(
         open_stored_archive(shown),
         as_attachment=True,

@@ -20,15 +20,15 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
     `?from=` is by default the version stored before it. `?to=` replaces *version*, so that a form can choose both.
     """
-    found = queries.environment_with_content(request.user, slug)
+    found = queries.get_environment_with_content(request.user, slug)
     given, to = request.GET.get("from"), request.GET.get("to")
     if to and to != version:
-        address = reverse("hub:changes", args=[slug, queries.version_of(found, to).version])
+        address = reverse("hub:changes", args=[slug, queries.get_version_or_404(found, to).version])
         return redirect(f"{address}?{urlencode({'from': given})}" if given else address)
-    after = queries.version_of(found, version)
+    after = queries.get_version_or_404(found, version)
     versions = list(found.versions.defer("manifest", "readme"))
     if given:
-        before: EnvironmentVersion | None = queries.version_of(found, given)
+        before: EnvironmentVersion | None = queries.get_version_or_404(found, given)
     else:
         before = found.versions.filter(pk__lt=after.pk).order_by("-pk").first()
     if before is not None:

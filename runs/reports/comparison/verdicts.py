@@ -7,7 +7,7 @@ from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
-from runs.results.statistics.confidence_level import SIGNIFICANT
+from runs.results.statistics.confidence_level import is_significant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class ComparedRow:
     @property
     def is_significant(self) -> bool:
         """Whether a difference is shown, in favour of either side."""
-        return _is_significant(self.item)
+        return is_significant(self.item.p_adjusted)
 
 
 def compared_rows(comparisons: Sequence[Comparison], *, margin: float | None = None) -> list[ComparedRow]:
@@ -69,7 +69,7 @@ def compared_verdict(
     difference = f"{formats.points(paired.difference)} points {formats.interval(paired.low, paired.high)} {number}"
     equivalent = margin is not None and -margin <= paired.low and paired.high <= margin
     within = f"within the margin of {100 * margin:g} points" if margin is not None else ""
-    if _is_significant(item):
+    if is_significant(item.p_adjusted):
         first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
         low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
         size = f"{formats.size(paired.difference)} points {formats.interval(low, high)} {number}"
@@ -78,7 +78,7 @@ def compared_verdict(
     if equivalent:
         return f"{name_a} and {name_b} are equivalent on {item.slug} {within}: {difference}."
     text = f"No difference between {name_a} and {name_b} is shown on {item.slug}: {difference}"
-    if paired.p_value is not None and paired.p_value < SIGNIFICANT:
+    if is_significant(paired.p_value):
         corrected = formats.p_value(item.p_adjusted)
         text += (
             f"; p is {formats.p_value(paired.p_value)}, but {corrected} after Holm's correction for everything compared"
@@ -87,7 +87,3 @@ def compared_verdict(
         text += f"; a true difference of {formats.size(paired.mde)} points would be found with 80 % power"
         text += " before Holm's correction" if several else ""
     return f"{text}."
-
-
-def _is_significant(item: EnvironmentComparison) -> bool:
-    return item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT

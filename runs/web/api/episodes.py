@@ -315,17 +315,20 @@ def _running_response(session: EpisodeSession, running: StepRunning) -> Response
     return created(body, "api-episode-turn", session.pk, running.turn, status=202, headers=headers)
 
 
-def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
-    """Return the version *name* of an environment that the user may see. Messages do not name other environments."""
+def read_version(request: Request, name: str) -> EnvironmentVersion:
+    """Return the version *name* of an environment that the user may see. Raises ValidationError if there is none.
+
+    Messages do not name other environments.
+    """
     try:
         return get_version(name, among=list_visible_environments(request.user))
     except VersionNotFound as error:
         raise ValidationError({"environment": end_sentence(str(error))}) from None
 
 
-def _get_trainable_version(request: Request, name: str) -> EnvironmentVersion:
+def _read_trainable_version(request: Request, name: str) -> EnvironmentVersion:
     """Return the version *name* of an environment that may be used for training. Raises PermissionDenied if not."""
-    version = get_visible_version(request, name)
+    version = read_version(request, name)
     if version.environment.held_out:
         raise PermissionDenied(f"{version.environment.slug} is held out: it must not be used for training.")
     return version
@@ -335,7 +338,7 @@ def read_options(request: Request, data: Body) -> RolloutOptions:
     """Return the options that the body *data* gives all episodes of *request*. Raises PermissionDenied."""
     return RolloutOptions(
         user=requesting_user(request),
-        version=_get_trainable_version(request, data["environment"]),
+        version=_read_trainable_version(request, data["environment"]),
         seed=data["seed"],
         model=data.get("model", ""),
         roles=data.get("roles", {}),

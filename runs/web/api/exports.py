@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 from hub.common.rest.errors import ErrorBody
 from runs.exports import RolloutSelection
 from runs.models import Response
-from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
+from runs.web.api.episodes import EpisodeEndpoint, read_version, requesting_user
 from runs.web.api.parameters import filter_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
 from runs.web.forms import FailuresFilter, RolloutsFilter, RunRolloutsFilter
@@ -55,7 +55,7 @@ class EpisodeExport(EpisodeEndpoint):
     def get(self, request: Request) -> HttpResponseBase:
         given = RolloutsFilter(request.query_params).values()
         if given["environment"]:
-            get_visible_version(request, given["environment"])
+            read_version(request, given["environment"])
         selection = RolloutSelection(
             user=requesting_user(request),
             environment=given["environment"],

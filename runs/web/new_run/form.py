@@ -24,7 +24,7 @@ from runs.config.resolve import ResolvedConfig
 from runs.config.schema import DEFAULT_CONCURRENCY, MAX_ITEMS
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.results.forecast import PlanEstimate, estimate_plan
+from runs.results.forecast import RunEstimate, estimate_from_results
 from runs.selectors import explain_unusable_model, list_usable_models, visible_runs
 from runs.web.new_run.draft import NUMBER_DEFAULTS, Draft, EnvironmentChoice
 
@@ -353,13 +353,13 @@ class NewRunForm(forms.Form):
                 found.append((item, min([total, *(item.choice.selection or shared).values()])))
         return found
 
-    def estimate(self) -> PlanEstimate | None:
+    def estimate(self) -> RunEstimate | None:
         """Return what the run will need; None if there is no environment or no model that can be used."""
         cases = {item.version: count for item, count in self.planned if item.version is not None}
         specs = [item.spec for item in self.models if item.spec is not None]
         if not (cases and specs):
             return None
-        return estimate_plan(
+        return estimate_from_results(
             cases,
             specs,
             runs=visible_runs(self._user),

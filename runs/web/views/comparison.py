@@ -13,15 +13,15 @@ from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.models import Case
 from hub.web.reading.word_diff import MAX_COMPARED, word_diff
 from runs.exports import FailureFilters
-from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.reports.comparison.files import comparison_matrices, difference_chart, gate_lines
+from runs.models import Run
+from runs.reports.comparison.files import difference_chart, gate_lines
+from runs.reports.comparison.matrices import comparison_matrices
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.flips import Change, Flip, list_flips
 from runs.results.comparison.gate import decide_gate
 from runs.results.comparison.pair import ComparedCells, ComparisonError, find_cells
 from runs.results.comparison.several import compare_all
-from runs.results.counting import cell_responses
-from runs.results.statistics.mean_intervals import mean
+from runs.results.comparison.side_by_side import find_compared_case
 from runs.selectors import list_model_labels, visible_runs
 from runs.web import queries
 from runs.web.downloads import download_failures, failure_formats
@@ -170,28 +170,24 @@ def case(request: HttpRequest) -> HttpResponse:
     if not shown:
         same = "Both sides have the same results, and where both are wrong, the same answers."
         return render(request, "runs/compared_case.html", {"form": form, "error": same})
-    left = _responses(cells.environment_a, cells.model_a, shown)
-    right = _responses(cells.environment_b, cells.model_b, shown)
-    attempts = sorted(left.keys() & right.keys())
-    if not attempts:
+    compared = find_compared_case(cells, flips, shown)
+    if compared.default_attempt is None:
         raise Http404(f"The runs have no responses to compare to a case {given['case']}.")
-    attempt = given["attempt"] or next((n for n in attempts if left[n].status != right[n].status), attempts[0])
-    if attempt not in attempts:
+    attempt = given["attempt"] or compared.default_attempt
+    if attempt not in compared.attempts:
         raise Http404(f"Attempt {attempt} does not have a response on both sides.")
-    a, b = left[attempt], right[attempt]
-    for run_environment, response in ((cells.environment_a, a), (cells.environment_b, b)):
-        response.run_environment = run_environment
+    a, b = compared.responses_a[attempt], compared.responses_b[attempt]
     queries.hide_withheld_reasons(request.user, [a, b])
     context = {
         "cells": cells,
         "name": shown,
-        "flip": flips.get(shown),
-        "left_out": shown not in flips and _passed_share(left.values()) != _passed_share(right.values()),
+        "flip": compared.flip,
+        "left_out": compared.is_left_out,
         "sides": [("A", cells.run_a, cells.model_a, a), ("B", cells.run_b, cells.model_b, b)],
         "diff": word_diff(a.text, b.text),
         "same": a.text == b.text,
         "most": MAX_COMPARED,
-        "attempts": attempts,
+        "attempts": compared.attempts,
         "attempt": attempt,
         "state": form.query_string(without=["case", "attempt"]),
         **_position(names, shown),
@@ -224,14 +220,3 @@ def _cases(cells: ComparedCells, flips: Mapping[str, Flip], form: ComparedCasesF
     wanted = [flip.pk for flip in flips.values() if not change or flip.change == change]
     rows = Case.objects.filter(version_id=cells.environment_a.version_id, pk__in=wanted).only("external_id", "position")
     return rows.filter(external_id__icontains=q) if q else rows
-
-
-def _responses(run_environment: RunEnvironment, model: RunModel, case: str) -> dict[int, Response]:
-    rows = cell_responses(run_environment, model).filter(case__external_id=case)
-    return {row.attempt: row for row in rows}
-
-
-def _passed_share(responses: Iterable[Response]) -> float | None:
-    """Return the share of the scored responses that passed; None without any."""
-    scored = (Response.Status.PASSED, Response.Status.FAILED)
-    return mean([row.status == Response.Status.PASSED for row in responses if row.status in scored])

@@ -41,8 +41,8 @@ _BEST = 100  # environments in one request for their best results
 @require_safe
 def cases(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """List the cases of a version with metadata, target and pass rate: ?q=&meta=level:hard&solved=&sort="""
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     context = page_context(request.user, shown, "cases")
     form = CasesFilter(request.GET)
     context |= {"form": form, "chosen": form.chosen, "filtered": any(form.chosen.values())}
@@ -95,8 +95,8 @@ def _metadata_texts(case: Case, columns: list[MetadataColumn]) -> list[tuple[Met
 @require_safe
 def results(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Show the leaderboard of a version, and the results on all versions over time; `?model=` chooses one model."""
-    found = queries.environment_of(request.user, slug)
-    shown = queries.version_of(found, version)
+    found = queries.get_visible_environment(request.user, slug)
+    shown = queries.get_version_or_404(found, version)
     form = ResultsFilter(request.GET)
     template = page_or_part(request, "runs/environment_results.html", "past")
     context = page_context(request.user, shown, "results") | {"form": form, "chosen": form.chosen}

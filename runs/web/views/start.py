@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods
 
 from hub.common.web.pagination import page_or_part, render_part
 from hub.teams.quotas import QuotaExceeded
-from hub.web.queries import environment_of, version_of
+from hub.web.queries import get_version_or_404, get_visible_environment
 from runs.services import create_run
 from runs.web.notices import notify_workers
 from runs.web.pilots import StartForm, default_model, start_choices
@@ -20,8 +20,8 @@ ADD = "runs.add_run"
 def start(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what a run of the environment needs with `?model=`, or start it. All fields have defaults."""
     assert request.user.is_authenticated
-    environment = environment_of(request.user, slug)
-    version = version_of(environment, None)
+    environment = get_visible_environment(request.user, slug)
+    version = get_version_or_404(environment, None)
     posted = request.method == "POST"
     given = request.POST if posted else request.GET
     model = given.get("model") or default_model(request.user, slug)

@@ -14,7 +14,7 @@ from hub.models import Environment
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
-from review.models import Pair
+from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from runs.models import Run, RunEnvironment
 from tests.factories import stored_version
@@ -83,6 +83,16 @@ def test_reviewers_see_the_verdict_of_the_suggestion_without_its_words(pair: Pai
     assert human.issues.get().note  # stored for those who may read it
     for path in (f"/preferences/{human.pk}/", "/api/v1/preferences/"):
         assert QUOTED not in client.get(path).text
+
+
+def test_attention_checks_have_no_words_of_the_judge_either(pair: Pair) -> None:
+    client = client_of(member("Reviewer"))
+    client.post(f"/review/{pair.pk}/take/")
+    Pair.objects.update(kind=Pair.Kind.ONE_PASSES)
+    AttentionCheck.objects.create(assignment=Assignment.objects.get(), wrong_verdict="second")
+    _, page, _, over_rest = shown(client, pair)
+    assert QUOTED not in page + over_rest
+    assert json.loads(over_rest)["suggestion"]["verdict"] == "B"
 
 
 def test_curators_review_with_the_words_of_the_judge(pair: Pair) -> None:

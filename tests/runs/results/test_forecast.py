@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from hub.models import EnvironmentVersion
 from runs.models import Response, Run
 from runs.providers.base import ModelSpec, Price
-from runs.results.forecast import PlanEstimate, estimate_plan
+from runs.results.forecast import RunEstimate, estimate_from_responses, estimate_from_results
 from runs.results.stored import get_results, store_results
 from tests.factories import stored_outcomes, stored_run, stored_version
 
@@ -20,9 +20,9 @@ RECORDED = ModelSpec(name="demo", provider="demo")
 
 def estimate(
     versions: list[EnvironmentVersion], specs: list[ModelSpec], *, cases: int = 4, attempts: int = 1
-) -> PlanEstimate:
+) -> RunEstimate:
     runs = Run.objects.filter(deleted_at=None)
-    return estimate_plan(dict.fromkeys(versions, cases), specs, runs=runs, attempts=attempts, concurrency=2)
+    return estimate_from_results(dict.fromkeys(versions, cases), specs, runs=runs, attempts=attempts, concurrency=2)
 
 
 def finished(version: EnvironmentVersion, model: str, tokens: int = 1000, latency: float = 2000) -> Run:
@@ -114,3 +114,21 @@ def test_number_of_queries_does_not_depend_on_the_size_of_the_run() -> None:
         with CaptureQueriesContext(connection) as queries:
             estimate(chosen, specs)
         assert len(queries) == 2
+
+
+def test_responses_of_a_run_in_progress_are_used_with_their_turns() -> None:
+    version = stored_version(harness={"type": "tools"})
+    run = stored_run(version, ["alpha"])
+    stored_outcomes(run, "pppp", model="alpha")
+    Response.objects.update(input_tokens=1000, output_tokens=100, cached_input_tokens=0, latency_ms=2000, turns=3)
+    found = estimate_from_responses(version, PRICED, runs=Run.objects.all(), cases=4)
+    assert (found.requests, found.measured, found.earlier, found.recorded) == (12, 1, 4, False)
+    assert found.cost_usd == pytest.approx(4 * (1000 * 1 + 100 * 10) / 1e6)
+    assert found.seconds == pytest.approx(4 * 2.0 / 4)
+
+
+def test_both_estimates_agree_without_earlier_runs() -> None:
+    version = stored_version(harness={"type": "tools"})
+    for spec in (PRICED, UNPRICED, RECORDED):
+        found = estimate_from_responses(version, spec, runs=Run.objects.all(), cases=4)
+        assert found == estimate([version], [spec])

@@ -10,7 +10,8 @@ from django.core.management import call_command
 
 from hub.models import Case
 from runs.models import Response, Run, RunResult
-from runs.reports.comparison.files import comparison_matrices, gate_lines
+from runs.reports.comparison.files import gate_lines
+from runs.reports.comparison.matrices import comparison_matrices
 from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
