@@ -115,6 +115,16 @@ def test_logging_a_run_again_updates_the_same_mlflow_run(tracker: Tracker, in_ml
     assert found[second["parent"]]["metrics"]["errored"] == 0
 
 
+def test_renamed_run_stays_in_the_experiment_in_which_it_was_logged(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = played(name="first name")
+    first = tracked(run, tracker, TrackingConfig())
+    run.name = "second name"
+    run.save()
+    second = tracked(run, tracker, TrackingConfig())
+    assert (second["parent"], second["experiment"]) == (first["parent"], "first name")
+    assert len(in_mlflow("first name")["runs"]) == 3
+
+
 def test_runs_with_equal_ids_in_two_databases_are_logged_separately(tracker: Tracker) -> None:
     run = played(name="shared server")
     first = tracked(run, tracker, TrackingConfig())
