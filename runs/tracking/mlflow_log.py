@@ -65,12 +65,14 @@ def log_run(job: TrackingJob) -> TrackingAnswer:
     _create_local_store()  # if that failed when the process started
     client = MlflowClient()
     experiment = _experiment(client, job["experiment"], job["artifact_root"])
-    known = _find(client, experiment, _RUN_TAG, job["run"])
-    parent = _log(client, experiment, job["parent"], {_RUN_TAG: job["run"]}, known)
+    known = _find(client, experiment, f"tags.`{_RUN_TAG}` = '{_without_quotes(job['run'])}'")
+    # Somebody may have deleted the parent in MLflow, but not its cells.
+    has_cells = known or _find(client, experiment, f"tags.`{_CELL_TAG}` LIKE '{_without_quotes(job['run'])} %'")
+    parent = _log(client, experiment, job["parent"], {_RUN_TAG: _without_quotes(job["run"])}, known)
     cells = {}
     for cell in job["cells"]:
-        tags = {_CELL_TAG: f"{job['run']} {cell['key']}", "mlflow.parentRunId": parent}
-        known_cell = _find(client, experiment, _CELL_TAG, tags[_CELL_TAG]) if known else None  # a new run has no cells
+        tags = {_CELL_TAG: _without_quotes(f"{job['run']} {cell['key']}"), "mlflow.parentRunId": parent}
+        known_cell = _find(client, experiment, f"tags.`{_CELL_TAG}` = '{tags[_CELL_TAG]}'") if has_cells else None
         cells[cell["key"]] = _log(client, experiment, cell, tags, known_cell)
     traces = assessments = 0
     if job["traces"]:
@@ -99,8 +101,8 @@ def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> s
     return str(found.experiment_id)
 
 
-def _find(client: MlflowClient, experiment: str, tag: str, value: str) -> Run | None:
-    found = client.search_runs([experiment], f"tags.`{tag}` = '{_without_quotes(value)}'", max_results=1)
+def _find(client: MlflowClient, experiment: str, condition: str) -> Run | None:
+    found = client.search_runs([experiment], condition, max_results=1)
     return found[0] if found else None
 
 
@@ -116,7 +118,7 @@ def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str,
     run = known or client.create_run(
         experiment,
         start_time=item["start_ms"],
-        tags={key: _without_quotes(value) for key, value in tags.items()},
+        tags=tags,
         run_name=item["name"],
     )
     now = int(time.time() * 1000)  # of several values at one step MLflow shows the one with the latest time
@@ -124,7 +126,7 @@ def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str,
     all_params = [
         Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params
     ]
-    all_tags = [RunTag(key, value) for key, value in item["tags"].items()]
+    all_tags = [RunTag(key, value) for key, value in {**tags, **item["tags"]}.items()]
     for metrics, params, run_tags in zip_longest(
         _chunks(all_metrics, _METRICS_PER_CALL),
         _chunks(all_params, _PER_CALL),

@@ -115,6 +115,20 @@ def test_logging_a_run_again_updates_the_same_mlflow_run(tracker: Tracker, in_ml
     assert found[second["parent"]]["metrics"]["errored"] == 0
 
 
+def test_run_that_was_deleted_in_mlflow_is_logged_again_with_its_existing_cells(
+    tracker: Tracker, in_mlflow: Reader
+) -> None:
+    run = played(name="parent deleted")
+    first = tracked(run, tracker, TrackingConfig())
+    in_mlflow(f"parent deleted\t\t\t{first['parent']}")
+    second = tracked(run, tracker, TrackingConfig())
+    assert second["parent"] != first["parent"]
+    assert second["cells"] == first["cells"]
+    found = {item["id"]: item for item in in_mlflow("parent deleted")["runs"]}
+    assert set(found) == {second["parent"], *second["cells"].values()}
+    assert {found[cell]["tags"]["mlflow.parentRunId"] for cell in second["cells"].values()} == {second["parent"]}
+
+
 def test_renamed_run_stays_in_the_experiment_in_which_it_was_logged(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="first name")
     first = tracked(run, tracker, TrackingConfig())
