@@ -1,6 +1,7 @@
 """Opening MLflow's store and logging one run. Imports mlflow, so only the tracking process uses it."""
 
 import fcntl
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from runs.tracking.mlflow_traces import log_traces
 # MLflow's limits for one log_batch: 100 params, 100 tags, 1,000 entries in all; 250 characters of a key.
 _PER_CALL, _METRICS_PER_CALL, _KEY = 100, 800, 250
 _RUN_TAG, _CELL_TAG = "llmeval.run", "llmeval.cell"
+_COUNTS = ("errors.", "limits.", "execution.failures.")  # metrics of what occurred only
 Entry = TypeVar("Entry")
 
 
@@ -113,7 +115,8 @@ def _without_quotes(value: str) -> str:
 def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str, str], known: Run | None) -> str:
     """Log *item* as a new MLflow run with *tags*, or into the *known* one, and return its id.
 
-    Params that are logged already stay as they are.
+    Params that are logged already stay as they are. MLflow cannot delete a metric: a count that is not in *item* any
+    more becomes 0, and a figure that is no longer defined NaN.
     """
     run = known or client.create_run(
         experiment,
@@ -122,7 +125,10 @@ def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str,
         run_name=item["name"],
     )
     now = int(time.time() * 1000)  # of several values at one step MLflow shows the one with the latest time
-    all_metrics = [Metric(key[:_KEY], float(value), now, 0) for key, value in item["metrics"].items()]
+    values = {key[:_KEY]: value for key, value in item["metrics"].items()}
+    values |= {key: 0.0 for key in run.data.metrics if key.startswith(_COUNTS) and key not in values}
+    values |= {key: math.nan for key in item["undefined"] if key in run.data.metrics}
+    all_metrics = [Metric(key, float(value), now, 0) for key, value in values.items()]
     all_params = [
         Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params
     ]
