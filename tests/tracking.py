@@ -33,13 +33,15 @@ BY_HAND = AssessmentSource(source_type="HUMAN", source_id="visitor")
 for line in sys.stdin:
     client = MlflowClient(sys.argv[1])  # only now: two processes must not create one store, unless they lock it
     mlflow.set_tracking_uri(sys.argv[1])
-    name, trace, run = (line.rstrip("\\n").split("\\t") + ["", ""])[:3]
+    name, trace, run, removed = (line.rstrip("\\n").split("\\t") + ["", "", ""])[:4]
     e = client.get_experiment_by_name(name).experiment_id
     if trace:
         mlflow.log_feedback(trace_id=trace, name="mine", value=True, source=BY_HAND)
     if run:
         client.end_trace(client.start_trace("by hand", experiment_id=e, run_id=run).trace_id)
         mlflow.flush_trace_async_logging()
+    if removed:
+        client.delete_run(removed)
     traces = [
         {"id": t.info.trace_id, "tags": t.info.tags, "usage": t.info.token_usage,
          "run": t.info.trace_metadata.get("mlflow.sourceRun"),
@@ -55,7 +57,8 @@ for line in sys.stdin:
         client.delete_experiment(e)
 """
 # Returns the "runs", "traces" and "judgments" of an experiment. With a tab and the id of a trace after its name, the
-# person `visitor` adds feedback to that trace first; with two tabs and the id of a run, a trace to that run.
+# person `visitor` adds feedback to that trace first; with two tabs and the id of a run, a trace to that run;
+# with three tabs and the id of a run, that run is deleted.
 Reader = Callable[[str], dict[str, Any]]
 Start = Callable[[], Tracker]
 

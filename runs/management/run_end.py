@@ -8,7 +8,7 @@ from hub.management import base
 from hub.management.base import INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
 from runs.leases import left_behind
-from runs.missing import count_too_long, is_run_complete
+from runs.missing import count_missing, count_too_long
 from runs.models import Run
 from runs.services import STORED_IS_KEPT
 from runs.spending import is_budget_spent
@@ -63,7 +63,7 @@ def check_scored(run: Run, results: Mapping[str, object], caller: base.Command) 
     check_completed(run, caller)
     rows = cast("list[ScoredRow]", results["results"])
     if any(row["passed"] + row["failed"] < row["cases"] * run.attempts for row in rows):
-        if is_run_complete(run):
+        if count_missing(run) == 0:
             if too_long := count_too_long(run):
                 raise caller.exit_with(
                     INCOMPLETE,

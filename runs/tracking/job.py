@@ -78,6 +78,7 @@ def _parent(run: Run, cells: list[CellResult], addition: LogAddition, folder: Pa
             **_metrics(run.summaries),
             **addition.metrics,
         },
+        "undefined": ["cost_usd"] if run.cost_usd is None else [],
         "tags": {**_tags(run), "llmeval.status": run.status, **tags},
     }
 
@@ -89,7 +90,7 @@ def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> Lo
     write_responses(folder / "responses.csv", cell)
     digest = cell.run_environment.version.digest
     spec = {key: value for key, value in cell.run_model.spec.items() if key != "api_key_env"}
-    intervals = {key: _named_bounds(result[key]) for key in ("ci95", "mean_score_ci95")}
+    figures = {**result, **{key: _named_bounds(result[key]) for key in ("ci95", "mean_score_ci95")}}
     start_ms, end_ms = _times(run)
     return {
         "key": cell_key(cell),
@@ -108,9 +109,10 @@ def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> Lo
             }
         ),
         "metrics": {
-            **_metrics({**result, **intervals}),
+            **_metrics(figures),
             **addition.cells.get((cell.run_environment.pk, cell.run_model.pk), {}),
         },
+        "undefined": [name for name, value in _paths(figures) if value is None],
         "tags": {
             **_tags(run),
             "llmeval.environment": cell.environment,
@@ -159,9 +161,9 @@ def _metrics(values: Mapping[str, object]) -> dict[str, float]:
     }
 
 
-def _named_bounds(interval: object) -> dict[str, float]:
-    """Return the bounds of an interval of `eval --json` by name; {} if it has none."""
-    return dict(zip(("low", "high"), interval, strict=True)) if isinstance(interval, list) else {}
+def _named_bounds(interval: object) -> dict[str, float | None]:
+    """Return the bounds of an interval of `eval --json` by name; both are None if it has none."""
+    return dict(zip(("low", "high"), interval if isinstance(interval, list) else (None, None), strict=True))
 
 
 def _paths(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:

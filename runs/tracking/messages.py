@@ -4,7 +4,10 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class LoggedRun(TypedDict):
-    """Run in MLflow. `artifacts` is the folder with its artifacts; times are milliseconds since the epoch."""
+    """Run in MLflow. `artifacts` is the folder with its artifacts; times are milliseconds since the epoch.
+
+    `undefined` names figures that have no value now but may have had one when the run was logged before.
+    """
 
     name: str
     start_ms: int
@@ -12,6 +15,7 @@ class LoggedRun(TypedDict):
     status: str
     params: dict[str, str]
     metrics: dict[str, float]
+    undefined: list[str]
     tags: dict[str, str]
     artifacts: str
 

@@ -1,6 +1,7 @@
 """Opening MLflow's store and logging one run. Imports mlflow, so only the tracking process uses it."""
 
 import fcntl
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from runs.tracking.mlflow_traces import log_traces
 # MLflow's limits for one log_batch: 100 params, 100 tags, 1,000 entries in all; 250 characters of a key.
 _PER_CALL, _METRICS_PER_CALL, _KEY = 100, 800, 250
 _RUN_TAG, _CELL_TAG = "llmeval.run", "llmeval.cell"
+_COUNTS = ("errors.", "limits.", "execution.failures.")  # metrics of what occurred only
 Entry = TypeVar("Entry")
 
 
@@ -65,12 +67,14 @@ def log_run(job: TrackingJob) -> TrackingAnswer:
     _create_local_store()  # if that failed when the process started
     client = MlflowClient()
     experiment = _experiment(client, job["experiment"], job["artifact_root"])
-    known = _find(client, experiment, _RUN_TAG, job["run"])
-    parent = _log(client, experiment, job["parent"], {_RUN_TAG: job["run"]}, known)
+    known = _find(client, experiment, f"tags.`{_RUN_TAG}` = '{_without_quotes(job['run'])}'")
+    # Somebody may have deleted the parent in MLflow, but not its cells.
+    has_cells = known or _find(client, experiment, f"tags.`{_CELL_TAG}` LIKE '{_without_quotes(job['run'])} %'")
+    parent = _log(client, experiment, job["parent"], {_RUN_TAG: _without_quotes(job["run"])}, known)
     cells = {}
     for cell in job["cells"]:
-        tags = {_CELL_TAG: f"{job['run']} {cell['key']}", "mlflow.parentRunId": parent}
-        known_cell = _find(client, experiment, _CELL_TAG, tags[_CELL_TAG]) if known else None  # a new run has no cells
+        tags = {_CELL_TAG: _without_quotes(f"{job['run']} {cell['key']}"), "mlflow.parentRunId": parent}
+        known_cell = _find(client, experiment, f"tags.`{_CELL_TAG}` = '{tags[_CELL_TAG]}'") if has_cells else None
         cells[cell["key"]] = _log(client, experiment, cell, tags, known_cell)
     traces = assessments = 0
     if job["traces"]:
@@ -99,8 +103,8 @@ def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> s
     return str(found.experiment_id)
 
 
-def _find(client: MlflowClient, experiment: str, tag: str, value: str) -> Run | None:
-    found = client.search_runs([experiment], f"tags.`{tag}` = '{_without_quotes(value)}'", max_results=1)
+def _find(client: MlflowClient, experiment: str, condition: str) -> Run | None:
+    found = client.search_runs([experiment], condition, max_results=1)
     return found[0] if found else None
 
 
@@ -111,20 +115,24 @@ def _without_quotes(value: str) -> str:
 def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str, str], known: Run | None) -> str:
     """Log *item* as a new MLflow run with *tags*, or into the *known* one, and return its id.
 
-    Params that are logged already stay as they are.
+    Params that are logged already stay as they are. MLflow cannot delete a metric: a count that is not in *item* any
+    more becomes 0, and a figure that is no longer defined NaN.
     """
     run = known or client.create_run(
         experiment,
         start_time=item["start_ms"],
-        tags={key: _without_quotes(value) for key, value in tags.items()},
+        tags=tags,
         run_name=item["name"],
     )
     now = int(time.time() * 1000)  # of several values at one step MLflow shows the one with the latest time
-    all_metrics = [Metric(key[:_KEY], float(value), now, 0) for key, value in item["metrics"].items()]
+    values = {key[:_KEY]: value for key, value in item["metrics"].items()}
+    values |= {key: 0.0 for key in run.data.metrics if key.startswith(_COUNTS) and key not in values}
+    values |= {key: math.nan for key in item["undefined"] if key in run.data.metrics}
+    all_metrics = [Metric(key, float(value), now, 0) for key, value in values.items()]
     all_params = [
         Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params
     ]
-    all_tags = [RunTag(key, value) for key, value in item["tags"].items()]
+    all_tags = [RunTag(key, value) for key, value in {**tags, **item["tags"]}.items()]
     for metrics, params, run_tags in zip_longest(
         _chunks(all_metrics, _METRICS_PER_CALL),
         _chunks(all_params, _PER_CALL),

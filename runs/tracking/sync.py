@@ -18,7 +18,7 @@ from hub.common.fields import ContentUnavailable
 from runs.models import ENDED, Run
 from runs.tracking.additions import latest_changes
 from runs.tracking.client import Tracker, TrackingError, without_password
-from runs.tracking.config import TrackingConfig, tracking_config
+from runs.tracking.config import Traces, TrackingConfig, tracking_config
 from runs.tracking.job import build_job
 
 _ANSWER_S = 120.0  # for a job without traces
@@ -44,9 +44,9 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
     if not tracker.on:
         run.tracking_state, run.tracking = State.OFF, {}
     else:
-        place = {"uri": address_without_password(), "experiment": config.experiment or run.name}
+        place = {"uri": address_without_password(), "experiment": _experiment(run, config)}
         try:
-            run.tracking = {**place, **_log(run, tracker, config)}
+            run.tracking = {**place, **_log(run, tracker, place["experiment"], config.traces)}
             run.tracking_state = State.LOGGED
         except (TrackingError, ContentUnavailable, OSError) as error:  # OSError: no space for the artifacts
             kept = {key: value for key, value in run.tracking.items() if key in _KEPT}
@@ -79,15 +79,24 @@ def track_in_turn(runs: Iterable[Run]) -> Generator[tuple[Run, TrackingOutcome],
         tracker.close()
 
 
-def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, object]:
+def _experiment(run: Run, config: TrackingConfig) -> str:
+    """Return the experiment of *run*: by default the one in which it is logged already, or else its name.
+
+    A run that was renamed since is not logged a second time.
+    """
+    logged = str(run.tracking["experiment"]) if "parent" in run.tracking else ""
+    return config.experiment or logged or run.name
+
+
+def _log(run: Run, tracker: Tracker, experiment: str, traces_of: Traces) -> dict[str, object]:
     began = timezone.now()  # preferences from now on are not in this log
     with tempfile.TemporaryDirectory(prefix="llmeval-tracking-") as folder:
         job = build_job(
             run,
             Path(folder),
-            experiment=config.experiment or run.name,
+            experiment=experiment,
             artifact_root=_artifact_root(),
-            traces=config.traces,
+            traces=traces_of,
         )
         traces = sum(cell["metrics"]["responses"] for cell in job["cells"]) if job["traces"] else 0
         answer = tracker.log(job, _ANSWER_S + _TRACE_S * traces)

@@ -160,6 +160,22 @@ def test_responses_without_a_score_have_the_exit_code_that_they_have_in_eval(
     assert said.endswith(f"eval --resume {again.pk}\n")
 
 
+def test_unscored_responses_are_not_requested_again_if_only_mlflow_is_down(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(*, run: Run, **_: object) -> Run:
+        environment = run.environments.get()
+        for position in environment.case_positions or []:
+            stored_response(run, environment.version.cases.get(position=position), "unscored")
+        Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, tracking_state=Run.TrackingState.PENDING)
+        run.refresh_from_db()
+        return run
+
+    monkeypatch.setattr(rescore, "execute_run", execute)
+    said = run_command("rescore", run.pk, code=1)
+    assert said.endswith("Some responses are unscored: a rule could not decide. The report has the reasons.\n")
+
+
 def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
     Run.objects.update(status=Run.Status.RUNNING)
     run.refresh_from_db()

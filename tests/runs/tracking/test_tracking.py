@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import signal
@@ -113,6 +114,50 @@ def test_logging_a_run_again_updates_the_same_mlflow_run(tracker: Tracker, in_ml
     found = {item["id"]: item for item in in_mlflow("again")["runs"]}
     assert len(found) == 3
     assert found[second["parent"]]["metrics"]["errored"] == 0
+
+
+def test_metrics_without_a_value_any_more_are_cleared_when_a_run_is_logged_again(
+    tracker: Tracker, in_mlflow: Reader
+) -> None:
+    run = played(name="cleared", cost_usd=0.25)
+    Response.objects.filter(status="errored").update(error_kind="http")
+    Response.objects.filter(status="passed").update(latency_ms=40.0)
+    first = tracked(run, tracker, TrackingConfig())
+    Response.objects.filter(status="errored").update(status="passed", score=1.0, error_kind="")
+    Response.objects.update(latency_ms=None)
+    run.cost_usd = None
+    run.finished_at = timezone.now()  # as a resumed run ends
+    run.save()
+    tracked(run, tracker, TrackingConfig())
+    found = {item["id"]: item["metrics"] for item in in_mlflow("cleared")["runs"]}
+    beta = found[first["cells"]["sums@1.0.0 / beta"]]
+    assert (beta["errored"], beta["errors.http"]) == (0, 0)
+    assert math.isnan(beta["latency_ms.p50"])
+    assert math.isnan(found[first["parent"]]["cost_usd"])
+
+
+def test_run_that_was_deleted_in_mlflow_is_logged_again_with_its_existing_cells(
+    tracker: Tracker, in_mlflow: Reader
+) -> None:
+    run = played(name="parent deleted")
+    first = tracked(run, tracker, TrackingConfig())
+    in_mlflow(f"parent deleted\t\t\t{first['parent']}")
+    second = tracked(run, tracker, TrackingConfig())
+    assert second["parent"] != first["parent"]
+    assert second["cells"] == first["cells"]
+    found = {item["id"]: item for item in in_mlflow("parent deleted")["runs"]}
+    assert set(found) == {second["parent"], *second["cells"].values()}
+    assert {found[cell]["tags"]["mlflow.parentRunId"] for cell in second["cells"].values()} == {second["parent"]}
+
+
+def test_renamed_run_stays_in_the_experiment_in_which_it_was_logged(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = played(name="first name")
+    first = tracked(run, tracker, TrackingConfig())
+    run.name = "second name"
+    run.save()
+    second = tracked(run, tracker, TrackingConfig())
+    assert (second["parent"], second["experiment"]) == (first["parent"], "first name")
+    assert len(in_mlflow("first name")["runs"]) == 3
 
 
 def test_runs_with_equal_ids_in_two_databases_are_logged_separately(tracker: Tracker) -> None:
