@@ -28,6 +28,7 @@ _COLUMNS = (
     "output_tokens",
     "latency_ms",
     "cost_usd",
+    "role_cost_usd",
     "execution_status",
     "execution_ms",
 )

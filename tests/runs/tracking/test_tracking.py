@@ -90,7 +90,9 @@ def test_unknown_cost_is_not_logged_as_a_metric(tracker: Tracker, in_mlflow: Rea
 
 def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Tracker, in_mlflow: Reader) -> None:
     run = stored_run(stored_version(cases=1), name="artifacts")
-    stored_response(run, Case.objects.get(), "failed", reason="=HYPERLINK(evil)\x1b[2J")
+    stored_response(
+        run, Case.objects.get(), "failed", reason="=HYPERLINK(evil)\x1b[2J", cost_usd=0.5, role_cost_usd=0.25
+    )
     tracking = tracked(run, tracker, TrackingConfig())
     child, parent = sorted(in_mlflow("artifacts")["runs"], key=lambda item: "accuracy" not in item["metrics"])
     assert parent["id"] == tracking["parent"]
@@ -98,6 +100,7 @@ def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Track
     assert json.loads(artifact(parent, "results.json"))["results"][0]["failed"] == 1
     (row,) = csv.DictReader(artifact(child, "responses.csv").splitlines())
     assert (row["case"], row["status"], row["reason"]) == ("c0", "failed", "'=HYPERLINK(evil)")
+    assert (row["cost_usd"], row["role_cost_usd"]) == ("0.5", "0.25")
 
 
 def test_logging_a_run_again_updates_the_same_mlflow_run(tracker: Tracker, in_mlflow: Reader) -> None:
