@@ -99,7 +99,11 @@ def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> s
             if found is None:
                 raise
     if found.lifecycle_stage != "active":
-        raise ValueError(f"The MLflow experiment {name!r} was deleted; restore it, or name another in `tracking`.")
+        restore = f"mlflow experiments restore --experiment-id {found.experiment_id}"
+        raise ValueError(
+            f"The MLflow experiment {name!r} was deleted. Restore it ({restore}); the config of a new run can name "
+            "another in `tracking.experiment`."
+        )
     return str(found.experiment_id)
 
 

@@ -327,7 +327,7 @@ def test_rejected_job_leaves_the_run_pending_with_the_error(tracker: Tracker, in
     in_mlflow("deleted")
     tracking = tracked(run, tracker, TrackingConfig())
     assert tracking["state"] == "pending"
-    assert "'deleted' was deleted; restore it" in tracking["error"]
+    assert "'deleted' was deleted. Restore it (mlflow experiments restore --experiment-id" in tracking["error"]
     assert tracking["parent"] == first["parent"]  # a link that held is kept
 
 
