@@ -32,7 +32,7 @@ from review.issues import MarkedIssue
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment
 from review.queue.assignments import (
-    TAKEN,
+    ALL_ASSIGNED,
     AssignmentLost,
     claim_next_pair,
     claim_pair,
@@ -201,7 +201,7 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = RunFilter(request.query_params).values()["run"]
-        assignment = claim_next_pair(_user(request), run=run)
+        assignment = claim_next_pair(_user(request), run=run).assignment
         if assignment is None:
             return Answer(status=204)
         assignment.pair = get_visible_pair(request.user, assignment.pair_id)
@@ -223,7 +223,7 @@ class PairDetail(APIView):
         assignment = current_assignment(pair, user)
         if assignment is None:
             if not pair_availability(pair)[0]:
-                raise AssignmentLost(TAKEN)
+                raise AssignmentLost(ALL_ASSIGNED)
             assignment = preview_assignment(pair, user)
         assignment.pair = pair
         return Answer(pair_json(assignment))

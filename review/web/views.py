@@ -124,7 +124,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
     Raises Http404 if the run does not exist or the user may not see it.
     """
     run = _run_filter(request)
-    assignment = assignments.claim_next_pair(_user(request), run=run)
+    assignment = assignments.claim_next_pair(_user(request), run=run).assignment
     if assignment is not None:
         return redirect(_pair_url(assignment, run))
     if run is not None:
@@ -314,8 +314,8 @@ def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
     """Claim the next pair and redirect to it. For htmx, render its page at once, which saves a request."""
     run = _run_filter(request)
-    taken = assignments.take_next_pair(_user(request), run=run)
-    assignment = taken.assignment
+    claimed = assignments.claim_next_pair(_user(request), run=run)
+    assignment = claimed.assignment
     address = _pair_url(assignment, run)
     if not request.headers.get("HX-Request"):
         return redirect(address)
@@ -323,7 +323,7 @@ def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
         answer = _render_empty_queue(request, run)
     else:
         load_responses([assignment.pair])
-        answer = _render_pair(request, assignment, runs=taken.runs)
+        answer = _render_pair(request, assignment, runs=claimed.runs)
     answer["HX-Push-Url"] = address
     return answer
 

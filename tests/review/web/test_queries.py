@@ -108,7 +108,7 @@ def test_queue_reads_only_oldest_runs_and_reports_more(monkeypatch: Any) -> None
 def test_finished_run_does_not_hide_pairs_of_later_run() -> None:
     mine, other = waiting_pairs(1, overlap=2)[0], waiting_pairs(1)[0]
     user = reviewer()
-    assert assignments.claim_next_pair(user).pair == mine
+    assert assignments.claim_next_pair(user).assignment.pair == mine
     Assignment.objects.update(state="done")
-    assert assignments.claim_next_pair(user).pair == other
+    assert assignments.claim_next_pair(user).assignment.pair == other
     assert Run.objects.count() == 2
