@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -13,6 +12,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.protocols.messages import (
     JSON,
     Message,
@@ -201,7 +201,7 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = RunFilter(request.query_params).values()["run"]
-        assignment = claim_next_pair(_user(request), run=run).assignment
+        assignment = claim_next_pair(signed_in_user(request), run=run).assignment
         if assignment is None:
             return Answer(status=204)
         assignment.pair = get_visible_pair(request.user, assignment.pair_id)
@@ -219,7 +219,7 @@ class PairDetail(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
-        pair, user = get_visible_pair(request.user, pk), _user(request)
+        pair, user = get_visible_pair(request.user, pk), signed_in_user(request)
         assignment = current_assignment(pair, user)
         if assignment is None:
             if not pair_availability(pair)[0]:
@@ -229,14 +229,9 @@ class PairDetail(APIView):
         return Answer(pair_json(assignment))
 
 
-def _user(request: Request) -> User:
-    assert request.user.is_authenticated
-    return request.user
-
-
 def _claimed(request: Request, pk: int) -> Assignment:
     pair = get_visible_pair(request.user, pk)
-    assignment = claim_pair(pair, _user(request))
+    assignment = claim_pair(pair, signed_in_user(request))
     assignment.pair = pair
     return assignment
 

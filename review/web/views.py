@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
+from hub.common.web.users import signed_in_user
 from hub.protocols.messages import JSON
 from hub.selectors import may_see_content
 from hub.web.audited import record_nothing
@@ -35,11 +36,6 @@ from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
 from runs.web.queries import get_visible_response, get_visible_run
 
 reviewer_only = permission_required(DECIDE, raise_exception=True)
-
-
-def _user(request: HttpRequest) -> User:
-    assert request.user.is_authenticated
-    return request.user
 
 
 def run_number(text: str) -> int | None:
@@ -64,14 +60,14 @@ def get_visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
 
 def _assignments_of(request: HttpRequest, pk: int) -> QuerySet[Assignment]:
     visible = visible_runs(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
-    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request))
+    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=signed_in_user(request))
 
 
 def _assignment_of(request: HttpRequest, pk: int) -> Assignment | None:
     """Return the assignment, open or not, of the requesting user for a pair that they may see, with the pair."""
     assignment = find_assignment(_assignments_of(request, pk))
     if assignment is not None:
-        assignment.reviewer = _user(request)
+        assignment.reviewer = signed_in_user(request)
     return assignment
 
 
@@ -87,7 +83,7 @@ def _render_pair(
     status: int = 200,
     runs: Collection[int] | None = None,
 ) -> HttpResponse:
-    assignment.reviewer = _user(request)
+    assignment.reviewer = signed_in_user(request)
     context = pair_context(assignment, form, run=_run_filter(request), view=pair_view(request), runs=runs)
     return render(request, "review/pair.html", context, status=status)
 
@@ -124,7 +120,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
     Raises Http404 if the run does not exist or the user may not see it.
     """
     run = _run_filter(request)
-    assignment = assignments.claim_next_pair(_user(request), run=run).assignment
+    assignment = assignments.claim_next_pair(signed_in_user(request), run=run).assignment
     if assignment is not None:
         return redirect(_pair_url(assignment, run))
     if run is not None:
@@ -133,7 +129,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
 
 
 def _render_empty_queue(request: HttpRequest, run: int | None) -> HttpResponse:
-    user = _user(request)
+    user = signed_in_user(request)
     context = {
         "progress": review_progress(user, run=run),
         "run": run,
@@ -170,7 +166,7 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
     claimable, assigned_until = assignments.pair_availability(pair)
     context = pair_context(
-        assignments.preview_assignment(pair, _user(request)), run=_run_filter(request), view=pair_view(request)
+        assignments.preview_assignment(pair, signed_in_user(request)), run=_run_filter(request), view=pair_view(request)
     )
     context |= {"preview": True, "claimable": claimable, "assigned_until": assigned_until}
     return render(request, "review/pair.html", context)
@@ -183,7 +179,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET":
         return _redirect_to_pair(request, pk)
     try:
-        assignment = assignments.claim_pair(get_visible_pair(request.user, pk), _user(request))
+        assignment = assignments.claim_pair(get_visible_pair(request.user, pk), signed_in_user(request))
     except assignments.AssignmentLost as error:
         return _render_assignment_lost(request, str(error))
     return redirect(_pair_url(assignment, _run_filter(request)))
@@ -289,7 +285,7 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
         return assignment
     pair = get_visible_pair(request.user, pk)
     try:
-        claimed = assignments.claim_pair(pair, _user(request))
+        claimed = assignments.claim_pair(pair, signed_in_user(request))
     except assignments.AssignmentLost:
         if assignment is None:
             raise
@@ -314,7 +310,7 @@ def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
     """Claim the next pair and redirect to it. For htmx, render its page at once, which saves a request."""
     run = _run_filter(request)
-    claimed = assignments.claim_next_pair(_user(request), run=run)
+    claimed = assignments.claim_next_pair(signed_in_user(request), run=run)
     assignment = claimed.assignment
     address = _pair_url(assignment, run)
     if not request.headers.get("HX-Request"):
@@ -353,7 +349,7 @@ def _posted_text(request: HttpRequest, name: str) -> str:
 @reviewer_only
 def undo(request: HttpRequest) -> HttpResponse:
     try:
-        assignment = decisions.undo_last(user=_user(request))
+        assignment = decisions.undo_last(user=signed_in_user(request))
     except assignments.AssignmentLost as error:
         messages.warning(request, f"Your last pair is not reopened. {error}")
         return record_nothing(_respond_with_next_pair(request))
