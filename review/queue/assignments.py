@@ -305,7 +305,7 @@ def save_draft(*, assignment: Assignment, draft: dict[str, JSON]) -> None:
 
 def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
     """Save the draft of a lapsed assignment, and reopen it if possible. Raises AssignmentLost."""
-    if not Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft):
+    if not keep_lapsed_draft(assignment=assignment, draft=draft):
         raise AssignmentLost("You have decided or skipped this pair, so changes made here are not saved.")
     if Assignment.objects.filter(reviewer=assignment.reviewer_id, state=OPEN).exists():
         raise AssignmentLost(
@@ -315,3 +315,8 @@ def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
         raise AssignmentLost(
             "Your assignment has lapsed and other reviewers have this pair. What you entered is saved as your draft."
         )
+
+
+def keep_lapsed_draft(*, assignment: Assignment, draft: dict[str, JSON]) -> bool:
+    """Save the draft for when the pair is claimed again; False if the assignment has not lapsed."""
+    return bool(Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft))

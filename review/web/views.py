@@ -273,7 +273,7 @@ def _store_decision(request: HttpRequest, assignment: Assignment, form: Decision
         messages.warning(request, str(error))
         return record_nothing(_respond_with_next_pair(request))
     except assignments.AssignmentLost as error:
-        _keep_draft(request, assignment)
+        assignments.keep_lapsed_draft(assignment=assignment, draft=_posted_draft(request))
         return _render_assignment_lost(request, str(error))
     return _respond_with_next_pair(request) if stored is not None else None
 
@@ -289,17 +289,12 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
     except assignments.AssignmentLost:
         if assignment is None:
             raise
-        _keep_draft(request, assignment)
+        assignments.keep_lapsed_draft(assignment=assignment, draft=_posted_draft(request))
         raise assignments.AssignmentLost(
             "Your assignment of this pair has lapsed, and other reviewers have it now."
         ) from None
     claimed.pair = pair
     return claimed
-
-
-def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
-    """Save the posted form as the draft of a lapsed assignment, for when the pair is claimed again."""
-    Assignment.objects.filter(pk=assignment.pk, state=assignments.LAPSED).update(draft=_posted_draft(request))
 
 
 def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
