@@ -19,7 +19,7 @@ from review import decisions
 from review.decisions import Decision
 from review.errors import AlreadyDecided, InvalidDecision
 from review.issues import MarkedIssue
-from review.judge.suggestions import visible_suggestion
+from review.judge.suggestions import show_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from review.queue.assignments import AssignmentLost
@@ -225,7 +225,7 @@ def test_decision_with_marks_and_kept_issues_sent_twice_is_stored_once() -> None
         MarkedIssue(side="second", category="style", message=1),
     ]
     mine = assignments.claim_next_pair(reviewer()).assignment
-    visible_suggestion(assignment=mine)
+    show_suggestion(assignment=mine)
     decision = Decision(verdict="first", issues=marks, kept=[kept, 0])
     first = decisions.decide(assignment=mine, decision=decision)
     assert decisions.decide(assignment=mine, decision=replace(decision, issues=marks[::-1])) == first
@@ -280,7 +280,7 @@ def test_accepted_and_overridden_suggestions_are_recorded() -> None:
     for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
         suggestion = suggest(pair, "first")
         mine = assignments.claim_next_pair(reviewer(verdict)).assignment
-        visible_suggestion(assignment=mine)
+        show_suggestion(assignment=mine)
         stored = decisions.decide(assignment=mine, decision=Decision(verdict=verdict))
         assert (stored.suggestion, stored.suggestion_taken) == (suggestion, verdict == "first")
         assert stored.suggestion_seen_at is not None
@@ -291,12 +291,12 @@ def test_hidden_suggestion_is_shown_after_first_verdict_and_both_verdicts_stored
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
     mine = assignments.claim_next_pair(reviewer()).assignment
-    assert visible_suggestion(assignment=mine) is None
+    assert show_suggestion(assignment=mine) is None
     blind = Decision(verdict="second", blind=True)
     assert decisions.decide(assignment=mine, decision=blind) is None
     assert decisions.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
     mine.refresh_from_db()
-    assert visible_suggestion(assignment=mine).verdict == "first"
+    assert show_suggestion(assignment=mine).verdict == "first"
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
 
@@ -306,7 +306,7 @@ def test_attention_check_shows_wrong_verdict_and_records_acceptance(monkeypatch:
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, "first")
     mine = assignments.claim_next_pair(reviewer()).assignment
-    assert visible_suggestion(assignment=mine).verdict == "second"
+    assert show_suggestion(assignment=mine).verdict == "second"
     with pytest.raises(InvalidDecision):
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
@@ -331,7 +331,7 @@ def checked(monkeypatch: Any) -> Assignment:
 
 
 def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assignment) -> None:
-    shown = visible_suggestion(assignment=checked)
+    shown = show_suggestion(assignment=checked)
     assert (shown.verdict, shown.confidence) == ("second", 0.6)
     assert shown.critique == "⟦second⟧ adds, ⟦first⟧ does not."
     (issue,) = shown.issues
@@ -341,7 +341,7 @@ def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assi
 
 
 def test_issues_of_attention_check_are_not_stored(checked: Assignment) -> None:
-    (issue,) = visible_suggestion(assignment=checked).issues
+    (issue,) = show_suggestion(assignment=checked).issues
     stored = decisions.decide(assignment=checked, decision=Decision(verdict="first", kept=[issue.pk]))
     assert (stored.check_result, stored.dismissed) == ("passed", [])
     assert not stored.issues.exists()
@@ -353,7 +353,7 @@ def test_no_attention_check_if_suggestion_is_wrong_or_undecided(monkeypatch: Any
     for pair, verdict in zip(waiting_pairs(2, outcome="pf"), ("second", "tie"), strict=True):
         suggest(pair, verdict)
         mine = assignments.claim_next_pair(ann).assignment
-        assert visible_suggestion(assignment=mine).verdict == verdict
+        assert show_suggestion(assignment=mine).verdict == verdict
         decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert not AttentionCheck.objects.exists()
 
