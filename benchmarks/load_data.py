@@ -291,7 +291,7 @@ class Loader:
             stored = Preference.objects.count()
             if stored >= self.options.preferences:
                 break
-            pairs = create_pairs(run=run, policy="all", across="both", seed=self.options.seed)
+            pairs = create_pairs(run=run, policy="all", across="both")
             record_execution_preferences(pairs=pairs)
             some = Pair.objects.filter(run=run).select_related("first", "second")[:1000]
             verdicts = [self.random.choice(["first", "second", "tie"]) for _ in some]

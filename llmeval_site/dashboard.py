@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from hub.common.web.users import signed_in_user
 from hub.selectors import is_curator, list_open_defects, may_see_content
 from hub.web.queries import filter_environments
 from review.queue.backlog import review_progress
@@ -94,10 +95,10 @@ PANELS = [
 @require_safe
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show the panels that have content for the user."""
-    assert request.user.is_authenticated
+    user = signed_in_user(request)
     panels = []
     for panel in PANELS:
-        context = panel.context(request.user)
+        context = panel.context(user)
         if context is not None:
             panels.append({"template": panel.template, **context})
     return render(request, "site/dashboard.html", {"panels": panels})

@@ -21,7 +21,7 @@ from preferences.models import Preference
 from preferences.services import NewPreference, Reaction, record_preference
 from preferences.sides import Sides, lists_choices
 from review.errors import AlreadyDecided, InvalidDecision
-from review.issues import MarkedIssue, kept_issues, new_issue
+from review.issues import MarkedIssue, kept_issues, new_issues
 from review.judge.suggestions import attention_check_of
 from review.models import Assignment, AttentionCheck
 from review.queue.assignments import (
@@ -106,7 +106,7 @@ def _update_attention_check(assignment: Assignment, decision: Decision) -> Atten
 def _store(assignment: Assignment, decision: Decision, evidence: Evidence, reaction: Reaction) -> Preference:
     pair, now = assignment.pair, timezone.now()
     sides, choices = Sides(assignment.swapped), lists_choices(pair.first.prompt)
-    issues = [new_issue(pair, item, sides, choices) for item in decision.issues] + kept_issues(pair, decision.kept)
+    issues = new_issues(pair, decision.issues, sides, choices) + kept_issues(pair, decision.kept)
     with transaction.atomic():
         # Updated first, so that a duplicate request waits here and then finds the stored decision.
         if not leases.release(assignment, assignment.holder, state=DONE, finished_at=now):

@@ -1,13 +1,15 @@
 """Issues that a reviewer marks in responses, or keeps from a suggestion."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from preferences.models import Issue, IssueCategory
 from preferences.services import NewIssue
 from preferences.sides import Side, Sides
-from preferences.spans import span_at, text_at, text_hash
+from preferences.spans import Span, span_at, text_at, text_hash
 from review.errors import InvalidDecision
 from review.models import Pair
+from runs.models import Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +30,17 @@ class MarkedIssue:
     text_hash: str = ""
 
 
-def new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> NewIssue:
-    """Return a marked issue with its span. Raises InvalidDecision.
+def new_issues(pair: Pair, items: Sequence[MarkedIssue], sides: Sides, choices: bool) -> list[NewIssue]:
+    """Return the marked issues with their spans. Raises InvalidDecision.
 
     *choices* says that the task lists choices named by letters; see `Sides.letters_to_tokens`.
     """
-    response = pair.response(item.side)
-    category = IssueCategory.objects.filter(slug=item.category).first()
+    slugs = {item.category for item in items}
+    categories = {category.slug: category for category in IssueCategory.objects.filter(slug__in=slugs)} if slugs else {}
+    return [_new_issue(pair, item, categories.get(item.category), sides, choices) for item in items]
+
+
+def _new_issue(pair: Pair, item: MarkedIssue, category: IssueCategory | None, sides: Sides, choices: bool) -> NewIssue:
     if category is None:
         raise InvalidDecision(
             "issues", f"There is no issue category {item.category!r}. Reload the page and mark the issue again."
@@ -43,23 +49,33 @@ def new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> New
         raise InvalidDecision(
             "issues", f"There is no severity {item.severity!r}. Use one of {', '.join(Issue.Severity.values)}."
         )
-    span = None
-    if (item.start is None) != (item.end is None):
+    response = pair.response(item.side)
+    return NewIssue(
+        response=response,
+        category=category,
+        severity=item.severity,
+        note=sides.letters_to_tokens(item.note, choices=choices),
+        span=_marked_span(response, item),
+    )
+
+
+def _marked_span(response: Response, item: MarkedIssue) -> Span | None:
+    """Return the span of *item* in *response*; None if it is about the whole response. Raises InvalidDecision."""
+    if item.start is None and item.end is None:
+        return None
+    if item.start is None or item.end is None:
         raise InvalidDecision(
             "issues", "A mark has a start without an end, or an end without a start. Give both or none."
         )
-    if item.start is not None and item.end is not None:
-        if item.message < response.first_answer:
-            raise InvalidDecision("issues", f"Message {item.message} is part of the task. Mark text of the response.")
-        try:
-            text = text_at(response.messages, item.message, item.call)
-            if item.text_hash and item.text_hash != text_hash(text):
-                raise ValueError("A mark refers to an older version of the response. Reload the page and mark again.")
-            span = span_at(text, item.start, item.end, item.message, item.call)
-        except ValueError as error:
-            raise InvalidDecision("issues", str(error)) from None
-    note = sides.letters_to_tokens(item.note, choices=choices)
-    return NewIssue(response=response, category=category, severity=item.severity, note=note, span=span)
+    if item.message < response.first_answer:
+        raise InvalidDecision("issues", f"Message {item.message} is part of the task. Mark text of the response.")
+    try:
+        text = text_at(response.messages, item.message, item.call)
+        if item.text_hash and item.text_hash != text_hash(text):
+            raise ValueError("A mark refers to an older version of the response. Reload the page and mark again.")
+        return span_at(text, item.start, item.end, item.message, item.call)
+    except ValueError as error:
+        raise InvalidDecision("issues", str(error)) from None
 
 
 def kept_issues(pair: Pair, ids: list[int]) -> list[NewIssue]:

@@ -20,11 +20,6 @@ _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
 _CHUNK = 400
 
 
-def run_seed(run: Run) -> int:
-    """Return the seed of the run's config, from which samples of pairs are drawn."""
-    return int(run.config.get("seed", 0))
-
-
 def list_pairable_responses(run: Run) -> list[PairableResponse]:
     """Return the scored responses of *run*, without those to quarantined cases."""
     found = []
@@ -61,10 +56,12 @@ def _answer_digest(response: Response) -> str:
     return digest.hexdigest()
 
 
-def create_pairs(
-    *, run: Run, policy: Policy, across: Across = "models", seed: int = 0, limit: int | None = None
-) -> list[Pair]:
-    """Return the first *limit* pairs of *run* that *policy* selects, creating those that do not exist yet."""
+def create_pairs(*, run: Run, policy: Policy, across: Across = "models", limit: int | None = None) -> list[Pair]:
+    """Return the first *limit* pairs of *run* that *policy* selects, creating those that do not exist yet.
+
+    Their order is drawn from the seed of the run's config.
+    """
+    seed = int(run.config.get("seed", 0))
     wanted = select_pairs(list_pairable_responses(run), policy=policy, across=across, seed=seed)[:limit]
     known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
     missing = [item for item in wanted if (item.first.id, item.second.id) not in known]

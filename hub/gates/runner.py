@@ -192,9 +192,9 @@ async def _run_gates(bundle: Bundle, pool: Pool | None, progress: Callable[[int,
     models_per_role = dict.fromkeys(environment.roles, 1)
     gates = {gate.name: gate for gate in _all_gates()}
     services = Services(call_model=recorded, pool=environment.pool(pool), models_per_role=models_per_role)
-    run = _GateRunner(bundle, environment, services, gates)
-    total = _count_ids(run)
-    selected = _select_positions(total)
+    runner = _GateRunner(bundle, environment, services, gates)
+    total = _count_ids(runner)
+    checked, probed = _select_positions(total)
     with (
         ReferenceAnswers(manifest.gold, "gold", bundle.file) as gold,
         ReferenceAnswers(manifest.wrong, "wrong", bundle.file) as wrong,
@@ -203,13 +203,13 @@ async def _run_gates(bundle: Bundle, pool: Pool | None, progress: Callable[[int,
 
         async def check_case(prepared: PreparedCase) -> None:
             nonlocal done
-            await _case_gates(run, prepared, gold, wrong, probed=prepared.position in selected[1])
+            await _case_gates(runner, prepared, gold, wrong, probed=prepared.position in probed)
             done += 1
             if progress:
-                progress(done, len(selected[0]))
+                progress(done, len(checked))
 
-        await _in_parallel(check_case, (case for case in _prepared(run) if case.position in selected[0]))
-        _add_notes(gates, gold, wrong, total, len(selected[0]))
+        await _in_parallel(check_case, (case for case in _prepared(runner) if case.position in checked))
+        _add_notes(gates, gold, wrong, total, len(checked))
     return {
         "digest": bundle.digest,
         "environment": f"{manifest.slug}@{manifest.version}",
@@ -231,18 +231,18 @@ def _all_gates() -> Iterator[Gate]:
     yield Gate("sealed", "What the model's code can open holds no expected answer.")
 
 
-def _prepared(run: _GateRunner) -> Iterator[PreparedCase]:
-    for found in prepared_cases(run.bundle.manifest, run.environment, run.bundle.file):
+def _prepared(runner: _GateRunner) -> Iterator[PreparedCase]:
+    for found in prepared_cases(runner.bundle.manifest, runner.environment, runner.bundle.file):
         if isinstance(found, Problem):
             raise BundleError(found)
         yield found
 
 
-def _count_ids(run: _GateRunner) -> int:
+def _count_ids(runner: _GateRunner) -> int:
     """Count the cases; preparing them checks that ids are distinct."""
-    for _ in _prepared(run):
-        run.gates["ids"].checked += 1
-    return run.gates["ids"].checked
+    for _ in _prepared(runner):
+        runner.gates["ids"].checked += 1
+    return runner.gates["ids"].checked
 
 
 def _select_positions(total: int) -> tuple[set[int], set[int]]:
@@ -268,35 +268,35 @@ async def _in_parallel(work: Callable[[PreparedCase], Awaitable[None]], cases: I
 
 
 async def _case_gates(
-    run: _GateRunner, prepared: PreparedCase, gold: ReferenceAnswers, wrong: ReferenceAnswers, *, probed: bool
+    runner: _GateRunner, prepared: PreparedCase, gold: ReferenceAnswers, wrong: ReferenceAnswers, *, probed: bool
 ) -> None:
-    case, gates = prepared.case, run.gates
+    case, gates = prepared.case, runner.gates
     gates["renders"].checked += 1
-    first_messages = await _first_messages(run, case)
+    first_messages = await _first_messages(runner, case)
     if isinstance(first_messages, str):
         gates["renders"].fail(case.id, first_messages)
         return
     gold_answers = gold.of(case)
     for number, answer in enumerate(gold_answers, 1):
-        await run.expect(gates["gold"], case, number, answer.messages)
+        await runner.expect(gates["gold"], case, number, answer.messages)
     for number, answer in enumerate(wrong.of(case), 1):
-        await run.expect(gates["wrong"], case, number, answer.messages, answer.why)
-    await run.expect(gates["empty"], case, 1, [{"role": "assistant", "content": ""}] * MAX_STEPS)
+        await runner.expect(gates["wrong"], case, number, answer.messages, answer.why)
+    await runner.expect(gates["empty"], case, 1, [{"role": "assistant", "content": ""}] * MAX_STEPS)
     gates["sealed"].checked += 1
-    for leak in file_leaks(run.environment, case, first_messages, gold_answers):
+    for leak in file_leaks(runner.environment, case, first_messages, gold_answers):
         gates["sealed"].fail(case.id, leak)
-    probe = probe_answer(run.environment, case, first_messages, gold_answers) if probed else None
+    probe = probe_answer(runner.environment, case, first_messages, gold_answers) if probed else None
     if probe is not None:
-        outcome = await run.run_episode(case, "probe", 1, [probe])
+        outcome = await runner.run_episode(case, "probe", 1, [probe])
         found = probe_report(outcome.step)
         if found:
             gates["sealed"].fail(case.id, found)
 
 
-async def _first_messages(run: _GateRunner, case: CaseData) -> list[Message] | str:
+async def _first_messages(runner: _GateRunner, case: CaseData) -> list[Message] | str:
     """Return the first messages of the case, or a sentence that says what is wrong with them."""
-    key = CallKey(purpose="answer", environment=run.environment.slug, case=case.id, model="gold")
-    episode = Episode(run.environment, case, key=key, services=run.services)
+    key = CallKey(purpose="answer", environment=runner.environment.slug, case=case.id, model="gold")
+    episode = Episode(runner.environment, case, key=key, services=runner.services)
     try:
         messages = (await episode.reset()).messages
     except ModelError as error:

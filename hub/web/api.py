@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO, cast
 
-from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import FileResponse
@@ -24,6 +23,7 @@ from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.gates.certificates import without_failures
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.cases import case_split
@@ -208,7 +208,7 @@ class Environments(ListAPIView[Environment]):
     )
     def post(self, request: Request) -> Response:
         team = UploadParameters.read_parameters(request)["team"]
-        version, new = receive_bundle(file=_uploaded_file(request), user=cast(User, request.user), team=team)
+        version, new = receive_bundle(file=_uploaded_file(request), user=signed_in_user(request), team=team)
         body = {
             "environment": str(version),
             "digest": version.digest,
@@ -252,7 +252,7 @@ class EnvironmentDetail(ConditionalView):
     )
     def patch(self, request: Request, slug: str) -> Response:
         found = queries.get_visible_environment(request.user, slug)
-        team = queries.find_target(cast(User, request.user), found, Ownership.read(request)["team"])
+        team = queries.find_target(signed_in_user(request), found, Ownership.read(request)["team"])
         move_environment(environment=found, team=team)
         response = Response(EnvironmentDetailItem(found).data)
         record_move(response, request.path, team)

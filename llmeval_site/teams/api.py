@@ -1,7 +1,5 @@
 """REST API of teams: those of the user, the use of their quotas, and their members."""
 
-from typing import cast
-
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
@@ -14,6 +12,7 @@ from rest_framework.views import APIView
 from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.models import Team
 from hub.teams import members
 from hub.teams.visibility import list_teams
@@ -167,7 +166,7 @@ class MemberList(ListAPIView[User]):
         responses={201: MemberItem, 400: ErrorBody, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody},
     )
     def post(self, request: Request, team: str) -> Response:
-        found, by = get_visible_team(request.user, team), cast(User, request.user)
+        found, by = get_visible_team(request.user, team), signed_in_user(request)
         given = NewMember.read(request)
         added = members.add_member(team=found, username=given["user"], manages=given["role"] == "manager", by=by)
         body = MemberItem(members.get_member(found, added.username)).data
@@ -192,7 +191,7 @@ class MemberDetail(APIView):
         responses={200: MemberItem, 400: ErrorBody, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody},
     )
     def patch(self, request: Request, team: str, username: str) -> Response:
-        found, by = get_visible_team(request.user, team), cast(User, request.user)
+        found, by = get_visible_team(request.user, team), signed_in_user(request)
         role = Role.read(request)["role"]
         members.set_manager(team=found, username=username, manages=role == "manager", by=by)
         response = Response(MemberItem(members.get_member(found, username)).data)
@@ -205,6 +204,6 @@ class MemberDetail(APIView):
         responses={204: None, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody},
     )
     def delete(self, request: Request, team: str, username: str) -> Response:
-        found, by = get_visible_team(request.user, team), cast(User, request.user)
+        found, by = get_visible_team(request.user, team), signed_in_user(request)
         members.remove_member(team=found, username=username, by=by)
         return Response(status=204)

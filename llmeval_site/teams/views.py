@@ -1,10 +1,7 @@
 """Pages of teams: those of the user, one with its members and quotas, and changes of its members."""
 
-from typing import cast
-
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.common.errors import NotFound, UserError
+from hub.common.web.users import signed_in_user
 from hub.models import Team
 from hub.teams import members
 from hub.teams.membership import is_manager
@@ -24,7 +22,7 @@ from llmeval_site.teams.overview import count_owned, get_visible_team, list_quot
 @require_safe
 def teams(request: HttpRequest) -> HttpResponse:
     """List the teams of the user; all teams for a superuser."""
-    user = cast(User, request.user)
+    user = signed_in_user(request)
     found = list_teams(user).annotate(member_count=Count("group__user")).order_by("slug")
     managed = set(Team.objects.filter(managers=user, group__user=user).values_list("pk", flat=True))
     own = set(Team.objects.filter(group__user=user).values_list("pk", flat=True))
@@ -47,7 +45,7 @@ def add(request: HttpRequest, team: str) -> HttpResponse:
     form = MemberForm(request.POST)
     if form.is_valid():
         try:
-            user = members.add_member(team=found, username=form.cleaned_data["user"], by=cast(User, request.user))
+            user = members.add_member(team=found, username=form.cleaned_data["user"], by=signed_in_user(request))
         except UserError as error:
             form.add_error("user", error.message)
         else:
@@ -67,7 +65,7 @@ def remove(request: HttpRequest, team: str, username: str) -> HttpResponse:
     if request.method == "GET":
         return _ask(request, found, username, "remove")
     try:
-        user = members.remove_member(team=found, username=username, by=cast(User, request.user))
+        user = members.remove_member(team=found, username=username, by=signed_in_user(request))
     except UserError as error:
         messages.error(request, error.message)
         return record_nothing(redirect("team", found.slug))
@@ -93,7 +91,7 @@ def demote(request: HttpRequest, team: str, username: str) -> HttpResponse:
 def _set_manager(request: HttpRequest, slug: str, username: str, *, manages: bool) -> HttpResponse:
     found = get_visible_team(request.user, slug)
     try:
-        user = members.set_manager(team=found, username=username, manages=manages, by=cast(User, request.user))
+        user = members.set_manager(team=found, username=username, manages=manages, by=signed_in_user(request))
     except UserError as error:
         messages.error(request, error.message)
         return record_nothing(redirect("team", found.slug))

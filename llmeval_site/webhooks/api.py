@@ -1,8 +1,5 @@
 """REST API of webhooks. Each user sees and changes only their own."""
 
-from typing import cast
-
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -16,6 +13,7 @@ from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.common.web.filters import FilterForm
+from hub.common.web.users import signed_in_user
 from llmeval_site.models import Webhook, WebhookDelivery
 from llmeval_site.webhooks.deliveries import create_webhook
 from llmeval_site.webhooks.sending import MAX_URL
@@ -63,7 +61,7 @@ class WebhookList(ListAPIView[Webhook]):
 
     def get_queryset(self) -> QuerySet[Webhook]:
         FilterForm(self.request.query_params).values()
-        return cast(User, self.request.user).webhooks.all()
+        return signed_in_user(self.request).webhooks.all()
 
     @extend_schema(
         operation_id="webhooks_create",
@@ -72,7 +70,7 @@ class WebhookList(ListAPIView[Webhook]):
     )
     def post(self, request: Request) -> Response:
         given = NewWebhook.read(request)
-        webhook = create_webhook(user=cast(User, request.user), url=given["url"], events=given["events"])
+        webhook = create_webhook(user=signed_in_user(request), url=given["url"], events=given["events"])
         return created(CreatedWebhook(webhook).data, "api-webhook", webhook.pk)
 
 
@@ -108,7 +106,7 @@ class DeliveryList(ListAPIView[WebhookDelivery]):
 
 def _get_own_webhook(request: Request, pk: int) -> Webhook:
     """Return the webhook of the requesting user. Raises Http404, also for webhooks of other users."""
-    webhook = Webhook.objects.filter(user=cast(User, request.user), pk=pk).first()
+    webhook = Webhook.objects.filter(user=signed_in_user(request), pk=pk).first()
     if webhook is None:
         raise Http404(f"You have no webhook {pk}.")
     return webhook

@@ -1,15 +1,13 @@
 """Pages of webhooks: those of the user, and one with its deliveries."""
 
-from typing import cast
-
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from hub.common.errors import UserError
+from hub.common.web.users import signed_in_user
 from hub.web.audited import record_nothing
 from llmeval_site.models import Webhook, WebhookDelivery
 from llmeval_site.webhooks.deliveries import DISABLE_AFTER, create_webhook, enable_webhook, send_again, send_test_event
@@ -22,7 +20,7 @@ _SHOWN = 100
 @require_http_methods(["GET", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
     """List the user's webhooks; create one. Its secret is shown once."""
-    user = cast(User, request.user)
+    user = signed_in_user(request)
     form = WebhookForm(request.POST if request.method == "POST" else None)
     created: Webhook | None = None
     if form.is_valid():
@@ -39,7 +37,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a webhook with its latest deliveries; send a test event or a delivery again, enable or delete it."""
-    user = cast(User, request.user)
+    user = signed_in_user(request)
     hook = get_object_or_404(user.webhooks, pk=pk)
     if "delete" in request.POST:
         hook.delete()

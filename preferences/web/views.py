@@ -4,7 +4,6 @@ from itertools import chain
 from typing import TypedDict
 
 from django.contrib import messages
-from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -14,11 +13,10 @@ from django.views.decorators.http import require_safe
 
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, page_or_part, render_list
-from hub.selectors import may_see_content
 from hub.web.audited import record_nothing
 from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
-from preferences.evidence import Evidence, RuleResult, SideEvidence, may_read_words, without_reasons
+from preferences.evidence import Evidence, RuleResult, SideEvidence, Withholding
 from preferences.exporters import FORMATS, zip_preferences
 from preferences.insight.agreement import Agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
@@ -64,38 +62,30 @@ def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Prefere
 @require_safe
 def preference(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one preference with both responses, models, run, config, version, tracking and history."""
-    shown = with_related_objects(visible_preferences(request.user, superseded=True)).filter(pk=pk).first()
+    rows = with_related_objects(visible_preferences(request.user, superseded=True))
+    shown = rows.prefetch_related("issues__category").filter(pk=pk).first()
     if shown is None:
         raise Http404(
             f"There is no preference {pk}, or its environment is private to another user, or it belongs to a pair that "
             "you may still review. In that case it is shown once you have decided the pair."
         )
-    content = may_see_content(request.user, shown.version.environment)
-    evidence = shown.evidence if content else without_reasons(shown.evidence)
-    issues = _readable_issues(request.user, shown)
-    words = may_read_words(request.user, shown)
+    has_critique = bool(shown.critique)
+    Withholding(request.user)(shown)
+    issues = list(shown.issues.all())
     context = {
         "preference": shown,
+        "has_critique": has_critique,
         "sides": [_side("First", shown.first, shown, issues), _side("Second", shown.second, shown, issues)],
-        "rules": _rules(evidence),
+        "rules": _rules(shown.evidence),
         "more_fields": labelled_values(shown, without=("critique",)),
         "issues": issues,
-        "words": words,
-        "orders": _orders(shown, words=words),
+        "orders": _orders(shown),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
         "mlflow": mlflow_url(request.user, shown.run),
         "mlflow_run_id": mlflow_run_id(request.user, shown.run),
     }
     return render(request, "preferences/preference.html", context)
-
-
-def _readable_issues(user: User | AnonymousUser, preference: Preference) -> list[Issue]:
-    """Return the issues of *preference*, without the notes that *user* may not read."""
-    issues = list(preference.issues.select_related("category"))
-    for issue in issues:
-        issue.note = issue.note if may_read_words(user, preference, issue) else ""
-    return issues
 
 
 def _side(title: str, response: Response, preference: Preference, issues: list[Issue]) -> dict[str, object]:
@@ -119,12 +109,13 @@ def _marks(preference: Preference, issues: list[Issue]) -> dict[tuple[int, int |
     return marks
 
 
-def _orders(preference: Preference, *, words: bool) -> list[dict[str, str]]:
-    """Return the verdict and, with *words*, the critique of the judge in each order; empty for other sources."""
+def _orders(preference: Preference) -> list[dict[str, str]]:
+    """Return the verdict and, unless it is withheld, the critique of the judge in each order; empty without a judge."""
     labels = dict(Preference.Verdict.choices)
-    rows = zip(("first response", "second response"), preference.orders, preference.order_critiques, strict=False)
+    critiques = preference.order_critiques or [""] * len(preference.orders)
+    rows = zip(("first response", "second response"), preference.orders, critiques, strict=False)
     return [
-        {"shown_first": shown, "verdict": labels.get(verdict, verdict), "critique": critique if words else ""}
+        {"shown_first": shown, "verdict": labels.get(verdict, verdict), "critique": critique}
         for shown, verdict, critique in rows
     ]
 

@@ -7,7 +7,7 @@ from typing import Self
 from django.utils import timezone
 
 from hub.protocols.messages import text_of
-from preferences.evidence import may_read_words
+from preferences.evidence import may_read_words, winner
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.sides import Side, exchange_tokens, other_side
 from preferences.spans import Span, find_quote
@@ -66,7 +66,7 @@ def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
     return AttentionCheck.objects.filter(assignment=assignment).first()
 
 
-def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
+def show_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     """Return the suggestion to show, recording when it was first seen; None if there is none or it is hidden.
 
     Its words are left out if they may quote reasons that the reviewer may not see.
@@ -105,6 +105,11 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
         order_sensitive=False,
         issues=[_exchange_issue(issue, assignment) for issue in shown.issues],
     )
+
+
+def is_acceptable(suggestion: ShownSuggestion, pair: Pair) -> bool:
+    """Return whether the suggested verdict does not contradict the tests, so that a reviewer can accept it as it is."""
+    return winner(pair.first, pair.second) in ("", suggestion.verdict)
 
 
 def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:

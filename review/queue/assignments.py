@@ -2,7 +2,7 @@
 
 The lease (hub.common.leases) has an owner exactly while the assignment is open.
 
-Claiming a pair locks its row and takes one of its free slots (`Pair.free`). The next pair of the queue is one that
+Claiming a pair locks its row and uses one of its free slots (`Pair.free`). The next pair of the queue is one that
 nobody else has locked, so that reviewers who claim at the same moment do not wait for each other. A reviewer whose
 assignment was lost gets another slot of the pair, or AssignmentLost if none is free.
 """
@@ -30,13 +30,12 @@ from runs.selectors import visible_runs
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
 CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
-_MAX_CLAIMS = 50  # attempts to claim a pair; an attempt fails if other reviewers took the last pairs of its run
+_MAX_CLAIMS = 50  # attempts to claim a pair; an attempt fails if other reviewers claimed the last pairs of its run
 _MAX_RELEASED = 100
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
 
-
-TAKEN = "All assignments of this pair are taken: other reviewers are reviewing it or have decided it."
+ALL_ASSIGNED = "All assignments of this pair are taken: other reviewers are reviewing it or have decided it."
 
 
 class AssignmentLost(Conflict):
@@ -45,19 +44,18 @@ class AssignmentLost(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class NextPair:
-    """Assignment of a reviewer, and the runs whose pairs waited for them before; None if the runs were not read."""
+    """Result of `claim_next_pair`.
+
+    assignment: None if no pair waits for the reviewer
+    runs: ids of the runs with pairs that waited for the reviewer before the claim; None if they were not read
+    """
 
     assignment: Assignment | None
     runs: Collection[int] | None = None
 
 
-def claim_next_pair(user: User, *, run: int | None = None) -> Assignment | None:
-    """Return the open assignment of *user*, else claim the next pair. Returns None if no pair waits for them."""
-    return take_next_pair(user, run=run).assignment
-
-
-def take_next_pair(user: User, *, run: int | None = None) -> NextPair:
-    """Do what `claim_next_pair` does, and return the runs as well."""
+def claim_next_pair(user: User, *, run: int | None = None) -> NextPair:
+    """Return the open assignment of *user*, else claim the next pair of the queue, or of *run* only."""
     for attempt in range(_MAX_CLAIMS):
         # Repeated after a failed attempt, because another window of the reviewer may have claimed a pair.
         held = _held_or_release_lapsed(user, run)
@@ -66,9 +64,9 @@ def take_next_pair(user: User, *, run: int | None = None) -> NextPair:
         waiting = next_pair_by_run(user, run=run)
         if not waiting:
             return NextPair(None, waiting.keys())
-        taken = _claim(user, partial(lock_first_pair, user, among=waiting.values(), waits=attempt > 0))
-        if taken is not None:
-            return NextPair(taken, waiting.keys())
+        claimed = _claim(user, partial(lock_first_pair, user, among=waiting.values(), waits=attempt > 0))
+        if claimed is not None:
+            return NextPair(claimed, waiting.keys())
     return NextPair(None)
 
 
@@ -122,12 +120,12 @@ def claim_pair(pair: Pair, user: User) -> Assignment:
     if mine is not None:
         return mine
     release_lapsed_assignments()
-    taken = _claim(user, partial(_lock_free_pair, pair, user))
-    if taken is None:
-        taken = current_assignment(pair, user)  # the same request, sent twice, may have claimed the pair
-    if taken is None:
-        raise AssignmentLost(TAKEN)
-    return taken
+    claimed = _claim(user, partial(_lock_free_pair, pair, user))
+    if claimed is None:
+        claimed = current_assignment(pair, user)  # the same request, sent twice, may have claimed the pair
+    if claimed is None:
+        raise AssignmentLost(ALL_ASSIGNED)
+    return claimed
 
 
 def _lock_free_pair(pair: Pair, user: User) -> Pair | None:
@@ -307,7 +305,7 @@ def save_draft(*, assignment: Assignment, draft: dict[str, JSON]) -> None:
 
 def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
     """Save the draft of a lapsed assignment, and reopen it if possible. Raises AssignmentLost."""
-    if not Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft):
+    if not keep_lapsed_draft(assignment=assignment, draft=draft):
         raise AssignmentLost("You have decided or skipped this pair, so changes made here are not saved.")
     if Assignment.objects.filter(reviewer=assignment.reviewer_id, state=OPEN).exists():
         raise AssignmentLost(
@@ -317,3 +315,8 @@ def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
         raise AssignmentLost(
             "Your assignment has lapsed and other reviewers have this pair. What you entered is saved as your draft."
         )
+
+
+def keep_lapsed_draft(*, assignment: Assignment, draft: dict[str, JSON]) -> bool:
+    """Save the draft for when the pair is claimed again; False if the assignment has not lapsed."""
+    return bool(Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft))

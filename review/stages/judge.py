@@ -16,7 +16,7 @@ from review.judge.prompts import PROMPT_VERSION
 from review.judge_records import PairJudgeRecords, judge_figures
 from review.models import JudgeCall, Pair
 from review.queue.pairing import NO_PAIRS, Across, Policy, at_most, max_pair_count
-from review.services import create_pairs, record_execution_preferences, run_seed
+from review.services import create_pairs, record_execution_preferences
 from runs.config.resolve import fingerprint
 from runs.execution.storage import Reader
 from runs.models import Run
@@ -142,7 +142,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
 
 
 def _pairs_to_judge(run: Run, config: JudgeStageConfig) -> list[Pair]:
-    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=run_seed(run), limit=config.max_pairs)
+    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, limit=config.max_pairs)
     record_execution_preferences(pairs=pairs)
     return pairs
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from hub.common import wording
 from hub.protocols.messages import JSON
 from review.queue.pairing import NO_PAIRS, Across, Policy, at_most, max_pair_count
-from review.services import create_pairs, queue_pairs, record_execution_preferences, run_seed
+from review.services import create_pairs, queue_pairs, record_execution_preferences
 from runs.execution.storage import Reader
 from runs.models import Run
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
@@ -63,7 +63,7 @@ class ReviewStage(Stage[ReviewStageConfig]):
 
 
 def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:
-    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=run_seed(run), limit=config.max_pairs)
+    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, limit=config.max_pairs)
     decided = record_execution_preferences(pairs=pairs)
     queue_pairs(pairs=pairs, overlap=config.overlap)
     return {"pairs": len(pairs), "opened": len(pairs), "overlap": config.overlap, "decided_by_execution": decided}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -13,6 +12,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.protocols.messages import (
     JSON,
     Message,
@@ -23,16 +23,16 @@ from hub.protocols.messages import (
 )
 from hub.selectors import may_see_content
 from preferences.decision_fields import MAX_TEXT, decision_fields, is_side_valued, is_text, letter_choices
-from preferences.evidence import SideEvidence, evidence_of, winner, without_reasons
+from preferences.evidence import SideEvidence, evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash
 from review.decisions import MAX_DEFECT, Decision, decide
 from review.issues import MarkedIssue
-from review.judge.suggestions import visible_suggestion
-from review.models import Assignment
+from review.judge.suggestions import ShownSuggestion, is_acceptable, show_suggestion
+from review.models import Assignment, Pair
 from review.queue.assignments import (
-    TAKEN,
+    ALL_ASSIGNED,
     AssignmentLost,
     claim_next_pair,
     claim_pair,
@@ -120,7 +120,7 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
     evidence = evidence_of(a, b)
     if not may_see_content(assignment.reviewer, pair.first.run_environment.version.environment):
         evidence = without_reasons(evidence)
-    shown = visible_suggestion(assignment=assignment)
+    shown = show_suggestion(assignment=assignment)
     if assignment.pk:
         assignment.refresh_from_db(fields=["lease_until"])  # the database has computed it
     return {
@@ -132,31 +132,33 @@ def pair_json(assignment: Assignment) -> dict[str, JSON]:
         "prompt": a.prompt,
         "A": _side(a, evidence["first"]),
         "B": _side(b, evidence["second"]),
-        "suggestion": None
-        if shown is None
-        else {
-            "verdict": sides.letter(shown.verdict),
-            "confidence": shown.confidence,
-            "critique": sides.shown(shown.critique),
-            "order_sensitive": shown.order_sensitive,
-            "acceptable": winner(pair.first, pair.second) in ("", shown.verdict),
-            "issues": [
-                {
-                    "id": issue.pk,
-                    "side": sides.letter(issue.side),
-                    "category": issue.category.slug,
-                    "severity": issue.severity,
-                    "note": sides.shown(issue.note),
-                    "message": issue.message,
-                    "call": issue.call,
-                    "start": issue.start,
-                    "end": issue.end,
-                    "quote": issue.quote,
-                }
-                for issue in shown.issues
-            ],
-        },
+        "suggestion": None if shown is None else _suggestion_json(shown, pair, sides),
         "suggestion_hidden": pair.suggestion is not None and shown is None,
+    }
+
+
+def _suggestion_json(shown: ShownSuggestion, pair: Pair, sides: Sides) -> dict[str, JSON]:
+    return {
+        "verdict": sides.letter(shown.verdict),
+        "confidence": shown.confidence,
+        "critique": sides.shown(shown.critique),
+        "order_sensitive": shown.order_sensitive,
+        "acceptable": is_acceptable(shown, pair),
+        "issues": [
+            {
+                "id": issue.pk,
+                "side": sides.letter(issue.side),
+                "category": issue.category.slug,
+                "severity": issue.severity,
+                "note": sides.shown(issue.note),
+                "message": issue.message,
+                "call": issue.call,
+                "start": issue.start,
+                "end": issue.end,
+                "quote": issue.quote,
+            }
+            for issue in shown.issues
+        ],
     }
 
 
@@ -201,7 +203,7 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = RunFilter(request.query_params).values()["run"]
-        assignment = claim_next_pair(_user(request), run=run)
+        assignment = claim_next_pair(signed_in_user(request), run=run).assignment
         if assignment is None:
             return Answer(status=204)
         assignment.pair = get_visible_pair(request.user, assignment.pair_id)
@@ -219,24 +221,19 @@ class PairDetail(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
-        pair, user = get_visible_pair(request.user, pk), _user(request)
+        pair, user = get_visible_pair(request.user, pk), signed_in_user(request)
         assignment = current_assignment(pair, user)
         if assignment is None:
             if not pair_availability(pair)[0]:
-                raise AssignmentLost(TAKEN)
+                raise AssignmentLost(ALL_ASSIGNED)
             assignment = preview_assignment(pair, user)
         assignment.pair = pair
         return Answer(pair_json(assignment))
 
 
-def _user(request: Request) -> User:
-    assert request.user.is_authenticated
-    return request.user
-
-
 def _claimed(request: Request, pk: int) -> Assignment:
     pair = get_visible_pair(request.user, pk)
-    assignment = claim_pair(pair, _user(request))
+    assignment = claim_pair(pair, signed_in_user(request))
     assignment.pair = pair
     return assignment
 
@@ -265,5 +262,6 @@ class PairDecision(APIView):
         )
         stored: Preference | None = decide(assignment=assignment, decision=decision)
         if stored is None:
-            return Answer({"preference": None, "confirm": pair_json(assignment)["suggestion"]})
+            shown = show_suggestion(assignment=assignment)
+            return Answer({"preference": None, "confirm": shown and _suggestion_json(shown, assignment.pair, sides)})
         return Answer({"preference": stored.pk})

@@ -20,7 +20,7 @@ from preferences.models import Preference
 from preferences.selectors import categories
 from preferences.sides import Sides
 from review.evidence.findings import RuleRow, call_rows, rule_rows
-from review.judge.suggestions import ShownSuggestion, visible_suggestion
+from review.judge.suggestions import ShownSuggestion, is_acceptable, show_suggestion
 from review.models import Assignment, Guideline, Pair
 from review.queue.backlog import review_progress
 from review.web.forms import DecisionForm
@@ -70,7 +70,7 @@ def pair_context(
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     answers = sides.ordered(pair.first, pair.second)
-    suggestion = visible_suggestion(assignment=assignment)
+    suggestion = show_suggestion(assignment=assignment)
     # Scoring results contain expected values, so those of held-out environments are withheld.
     environment = pair.first.run_environment.version.environment
     rows = rule_rows(*answers) if may_see_content(assignment.reviewer, environment) else []
@@ -135,10 +135,9 @@ def _view_urls(view: PairView, pair: Pair, run: int | None) -> dict[str, object]
 def _suggestion_context(suggestion: ShownSuggestion | None, pair: Pair, sides: Sides) -> dict[str, object]:
     """Return the judge's suggestion with A and B as on this page, and whether it agrees with the tests."""
     issues = suggestion.issues if suggestion else []
-    right = winner(pair.first, pair.second)
     return {
-        "decided_by_tests": bool(right),
-        "acceptable": suggestion is not None and right in ("", suggestion.verdict),
+        "decided_by_tests": bool(winner(pair.first, pair.second)),
+        "acceptable": suggestion is not None and is_acceptable(suggestion, pair),
         "hidden": pair.suggestion is not None and suggestion is None,
         "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
         "suggestion": suggestion,

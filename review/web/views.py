@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
+from hub.common.web.users import signed_in_user
 from hub.protocols.messages import JSON
 from hub.selectors import may_see_content
 from hub.web.audited import record_nothing
@@ -35,11 +36,6 @@ from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
 from runs.web.queries import get_visible_response, get_visible_run
 
 reviewer_only = permission_required(DECIDE, raise_exception=True)
-
-
-def _user(request: HttpRequest) -> User:
-    assert request.user.is_authenticated
-    return request.user
 
 
 def run_number(text: str) -> int | None:
@@ -64,14 +60,14 @@ def get_visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
 
 def _assignments_of(request: HttpRequest, pk: int) -> QuerySet[Assignment]:
     visible = visible_runs(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
-    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request))
+    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=signed_in_user(request))
 
 
 def _assignment_of(request: HttpRequest, pk: int) -> Assignment | None:
     """Return the assignment, open or not, of the requesting user for a pair that they may see, with the pair."""
     assignment = find_assignment(_assignments_of(request, pk))
     if assignment is not None:
-        assignment.reviewer = _user(request)
+        assignment.reviewer = signed_in_user(request)
     return assignment
 
 
@@ -87,7 +83,7 @@ def _render_pair(
     status: int = 200,
     runs: Collection[int] | None = None,
 ) -> HttpResponse:
-    assignment.reviewer = _user(request)
+    assignment.reviewer = signed_in_user(request)
     context = pair_context(assignment, form, run=_run_filter(request), view=pair_view(request), runs=runs)
     return render(request, "review/pair.html", context, status=status)
 
@@ -124,7 +120,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
     Raises Http404 if the run does not exist or the user may not see it.
     """
     run = _run_filter(request)
-    assignment = assignments.claim_next_pair(_user(request), run=run)
+    assignment = assignments.claim_next_pair(signed_in_user(request), run=run).assignment
     if assignment is not None:
         return redirect(_pair_url(assignment, run))
     if run is not None:
@@ -133,7 +129,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
 
 
 def _render_empty_queue(request: HttpRequest, run: int | None) -> HttpResponse:
-    user = _user(request)
+    user = signed_in_user(request)
     context = {
         "progress": review_progress(user, run=run),
         "run": run,
@@ -170,7 +166,7 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
     claimable, assigned_until = assignments.pair_availability(pair)
     context = pair_context(
-        assignments.preview_assignment(pair, _user(request)), run=_run_filter(request), view=pair_view(request)
+        assignments.preview_assignment(pair, signed_in_user(request)), run=_run_filter(request), view=pair_view(request)
     )
     context |= {"preview": True, "claimable": claimable, "assigned_until": assigned_until}
     return render(request, "review/pair.html", context)
@@ -183,7 +179,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET":
         return _redirect_to_pair(request, pk)
     try:
-        assignment = assignments.claim_pair(get_visible_pair(request.user, pk), _user(request))
+        assignment = assignments.claim_pair(get_visible_pair(request.user, pk), signed_in_user(request))
     except assignments.AssignmentLost as error:
         return _render_assignment_lost(request, str(error))
     return redirect(_pair_url(assignment, _run_filter(request)))
@@ -277,7 +273,7 @@ def _store_decision(request: HttpRequest, assignment: Assignment, form: Decision
         messages.warning(request, str(error))
         return record_nothing(_respond_with_next_pair(request))
     except assignments.AssignmentLost as error:
-        _keep_draft(request, assignment)
+        assignments.keep_lapsed_draft(assignment=assignment, draft=_posted_draft(request))
         return _render_assignment_lost(request, str(error))
     return _respond_with_next_pair(request) if stored is not None else None
 
@@ -289,21 +285,16 @@ def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
         return assignment
     pair = get_visible_pair(request.user, pk)
     try:
-        claimed = assignments.claim_pair(pair, _user(request))
+        claimed = assignments.claim_pair(pair, signed_in_user(request))
     except assignments.AssignmentLost:
         if assignment is None:
             raise
-        _keep_draft(request, assignment)
+        assignments.keep_lapsed_draft(assignment=assignment, draft=_posted_draft(request))
         raise assignments.AssignmentLost(
             "Your assignment of this pair has lapsed, and other reviewers have it now."
         ) from None
     claimed.pair = pair
     return claimed
-
-
-def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
-    """Save the posted form as the draft of a lapsed assignment, for when the pair is claimed again."""
-    Assignment.objects.filter(pk=assignment.pk, state=assignments.LAPSED).update(draft=_posted_draft(request))
 
 
 def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
@@ -314,8 +305,8 @@ def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
     """Claim the next pair and redirect to it. For htmx, render its page at once, which saves a request."""
     run = _run_filter(request)
-    taken = assignments.take_next_pair(_user(request), run=run)
-    assignment = taken.assignment
+    claimed = assignments.claim_next_pair(signed_in_user(request), run=run)
+    assignment = claimed.assignment
     address = _pair_url(assignment, run)
     if not request.headers.get("HX-Request"):
         return redirect(address)
@@ -323,7 +314,7 @@ def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:
         answer = _render_empty_queue(request, run)
     else:
         load_responses([assignment.pair])
-        answer = _render_pair(request, assignment, runs=taken.runs)
+        answer = _render_pair(request, assignment, runs=claimed.runs)
     answer["HX-Push-Url"] = address
     return answer
 
@@ -353,7 +344,7 @@ def _posted_text(request: HttpRequest, name: str) -> str:
 @reviewer_only
 def undo(request: HttpRequest) -> HttpResponse:
     try:
-        assignment = decisions.undo_last(user=_user(request))
+        assignment = decisions.undo_last(user=signed_in_user(request))
     except assignments.AssignmentLost as error:
         messages.warning(request, f"Your last pair is not reopened. {error}")
         return record_nothing(_respond_with_next_pair(request))

@@ -6,6 +6,7 @@ from itertools import groupby
 from hub.common.output.foreign_text import clean
 from hub.common.wording import counted
 from runs.reports import formats
+from runs.reports.differences import describe_correction, describe_size
 from runs.results.figures import CellResult, Lead
 from runs.results.statistics.confidence_level import is_significant
 
@@ -50,8 +51,7 @@ def _describe_only_model(cell: CellResult) -> str:
 
 def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
     named = [
-        f"{lead.over}{'' if i else f' on {slug}'} by {formats.size(lead.difference)} points "
-        f"{formats.interval(lead.low, lead.high)} (n = {counted(lead.cases, 'case')})"
+        f"{lead.over}{'' if i else f' on {slug}'} by {_describe_size(lead)} (n = {counted(lead.cases, 'case')})"
         for i, lead in enumerate(leads)
     ]
     return ", than ".join(named)
@@ -59,10 +59,9 @@ def _name_leads(slug: str, leads: Sequence[Lead]) -> str:
 
 def _describe_better(slug: str, best: CellResult, lead: Lead) -> str:
     """Return that the other model of *lead* is better: it was worse only on cases that the first did not score."""
-    bounds = formats.interval(-(lead.high or 0.0), -(lead.low or 0.0))
     return (
-        f"{lead.over} is better than {best.model} on {slug} by {formats.size(lead.difference)} points "
-        f"{bounds} on the {counted(lead.cases, 'case')} that both scored, "
+        f"{lead.over} is better than {best.model} on {slug} by {_describe_size(lead)} "
+        f"on the {counted(lead.cases, 'case')} that both scored, "
         f"although {best.model} has the higher accuracy on its own cases"
     )
 
@@ -73,15 +72,15 @@ def _describe_undecided(best: CellResult, leads: Sequence[Lead], *, also: bool =
         if not _is_compared(lead):
             named.append(f"{best.model} and {lead.over} cannot be compared: {lead.note}")
             continue
-        text = f"{best.model} and {lead.over} differ by {formats.points(lead.difference, plus=False)} points"
-        found = ""
+        power = ""
         if lead.detectable is not None:
-            points = formats.size(lead.detectable)
-            found = f", which find a true difference of {points} points with 80 % power"
-            found += " before Holm's correction" if len(best.figures.leads) > 1 else ""
-        number = counted(lead.cases, "case")
-        text += f" {formats.interval(lead.low, lead.high)} (n = {number}{found}{_describe_correction(lead)})"
-        named.append(text)
+            power = f", which find a true difference of {formats.size(lead.detectable)} points with 80 % power"
+            power += " before Holm's correction" if len(best.figures.leads) > 1 else ""
+        named.append(
+            f"{best.model} and {lead.over} differ by {formats.points(lead.difference, plus=False)} points "
+            f"{formats.interval(lead.low, lead.high)} "
+            f"(n = {counted(lead.cases, 'case')}{power}{_describe_correction(lead)})"
+        )
     return ("no difference is shown where " if also else "") + "; ".join(named)
 
 
@@ -121,11 +120,12 @@ def _describe_closest(leads: Sequence[Lead]) -> str:
     return f"{lead.over}{which} by {points} points {interval}, n = {number}{_describe_correction(lead)}"
 
 
+def _describe_size(lead: Lead) -> str:
+    return describe_size(lead.difference, lead.low, lead.high)
+
+
 def _describe_correction(lead: Lead) -> str:
-    """Return why a difference whose interval does not contain 0 is not shown; "" for all other leads."""
-    if _is_shown(lead) or not is_significant(lead.p_value):
-        return ""
-    return f"; p is {formats.p_value(lead.p_value)}, but {formats.p_value(lead.p_adjusted)} after Holm's correction"
+    return describe_correction(lead.p_value, lead.p_adjusted)
 
 
 def _is_compared(lead: Lead) -> bool:

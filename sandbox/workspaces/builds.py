@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import docker
@@ -85,6 +86,41 @@ def image_name(context: Mapping[str, bytes], workdir: str) -> str:
     return f"{REPOSITORY}:{_sha(chr(10).join(parts).encode())[:32]}"
 
 
+@dataclass(slots=True)
+class _BuildProgress:
+    """What a Docker engine has reported of a build: the id of its image, the current step, and the step's output."""
+
+    image: str = ""
+    step: str = ""
+    log: list[str] = field(default_factory=list)
+
+    def add(self, part: Keywords) -> None:
+        """Read one message of the engine. Raises BuildFailed or SandboxUnavailable if it reports an error."""
+        text = _COLOURS.sub("", str(part.get("stream") or ""))
+        if text.startswith("Step "):
+            self.step = text.strip()
+            self.log.clear()  # the reason of a failure is in the output of its own step
+        else:
+            self.log.append(text)
+        self.image = (part.get("aux") or {}).get("ID", self.image)
+        if error := part.get("error"):
+            raise self._failure(str(error).strip())
+
+    def _failure(self, error: str) -> Exception:
+        if " : FROM " in self.step:
+            base = self.step.partition(" : FROM ")[2].split()[0]
+            return SandboxUnavailable(
+                f"The base image {base} of this environment is not on this Docker engine and cannot be pulled: "
+                f"{error}. Get it with `docker pull {base}`."
+            )
+        return BuildFailed(f"{error} ({self.step})\n{self.end_of_log}")
+
+    @property
+    def end_of_log(self) -> str:
+        """The last characters of the output of the current step."""
+        return "".join(self.log)[-_LOG_CHARACTERS:].strip()
+
+
 class ImageBuilder:
     """Builds images on one Docker engine. `connect` returns a client of it that this thread may use."""
 
@@ -142,10 +178,12 @@ class ImageBuilder:
             api.tag(image, repository, tag)
 
     def _run(self, content: io.BytesIO, deadline: float, name: str) -> str:
-        """Build one Dockerfile and return the id of its image."""
-        log: list[str] = []
-        image, step = "", ""
+        """Build one Dockerfile and return the id of its image. Raises BuildFailed, SandboxUnavailable.
+
+        deadline: on the monotonic clock, in seconds. name: of the image for which it is built, as a label.
+        """
         left = max(deadline - time.monotonic(), 1.0)
+        progress = _BuildProgress()
         # A client of its own, so that dropping it ends the connection, and with it a build that takes too long.
         client = connect(self._address, left)
         try:
@@ -160,31 +198,23 @@ class ImageBuilder:
                 container_limits={"memory": _MEMORY_MB << 20, "memswap": _MEMORY_MB << 20},
             )
             for part in parts:
-                text = _COLOURS.sub("", str(part.get("stream") or ""))
-                if text.startswith("Step "):
-                    step = text.strip()
-                    log.clear()  # the reason of a failure is in the output of its own step
-                else:
-                    log.append(text)
-                image = (part.get("aux") or {}).get("ID", image)
-                if error := part.get("error"):
-                    raise _failure(str(error), step, "".join(log))
+                progress.add(part)
                 if time.monotonic() > deadline:
                     raise TimeoutError
         except (TimeoutError, *_FAILURES) as error:
             if time.monotonic() >= deadline - 0.1:
                 raise BuildFailed(
-                    f"the build did not end within its time (limits.build_s); it was at {step or 'its start'}"
-                    f"\n{_end(log)}"
+                    f"the build did not end within its time (limits.build_s); it was at {progress.step or 'its start'}"
+                    f"\n{progress.end_of_log}"
                 ) from None
             if isinstance(error, APIError):  # such as a Dockerfile that cannot be parsed
                 raise BuildFailed(str(error.explanation or error)) from None
             raise SandboxUnreachable(f"The Docker engine ended a build: {error}") from error
         finally:
             client.close()
-        if not image:
-            raise BuildFailed(f"the build made no image\n{_end(log)}")
-        return image
+        if not progress.image:
+            raise BuildFailed(f"the build made no image\n{progress.end_of_log}")
+        return progress.image
 
     def _exists(self, name: str) -> bool:
         with _reported():
@@ -211,20 +241,6 @@ def archive(files: Mapping[str, bytes]) -> io.BytesIO:
 def _inspect(api: docker.APIClient, image: str) -> Keywords:
     inspect: Callable[[str], Keywords] = api.inspect_image  # it has no types
     return inspect(image)
-
-
-def _failure(error: str, step: str, log: str) -> Exception:
-    if " : FROM " in step:
-        base = step.partition(" : FROM ")[2].split()[0]
-        return SandboxUnavailable(
-            f"The base image {base} of this environment is not on this Docker engine and cannot be pulled: "
-            f"{error.strip()}. Get it with `docker pull {base}`."
-        )
-    return BuildFailed(f"{error.strip()} ({step})\n{log[-_LOG_CHARACTERS:].strip()}")
-
-
-def _end(log: list[str]) -> str:
-    return "".join(log)[-_LOG_CHARACTERS:].strip()
 
 
 def _sha(content: bytes) -> str:

@@ -26,7 +26,7 @@ from sandbox.workspaces.base import (
     WorkspaceEngine,
     WorkspaceLost,
 )
-from sandbox.workspaces.connection import Connection
+from sandbox.workspaces.connection import Connection, Reply
 
 _SOURCE = "LLMEVAL_DRIVER"
 _TMP_MB = 64
@@ -200,10 +200,6 @@ class DriverWorkspaces(WorkspaceEngine):
             return [str(name) for name in connection.call("reached_limits")["limits"]]
 
     def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
-        entries: list[Artifact] = []
-        contents: dict[str, bytearray] = {}
-        refused: list[str] = []
-        missing: list[str] = []
         with self.connect(handle) as connection:
             parts = connection.stream(
                 "export",
@@ -212,27 +208,7 @@ class DriverWorkspaces(WorkspaceEngine):
                 max_bytes=max_mb * 1024 * 1024,
                 max_entries=MAX_ARTIFACTS,
             )
-            for part in parts:
-                kind, path = part.get("part"), str(part.get("path", ""))
-                if kind in ("file", "folder", "data") and not _is_below(path, paths):
-                    raise WorkspaceLost("The workspace sent a file outside of the declared artifacts.")
-                if kind == "folder":
-                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=None))
-                elif kind == "file":
-                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=b""))
-                    contents[path] = bytearray()
-                elif kind == "data":
-                    if not entries or entries[-1].path != path or entries[-1].content is None:
-                        raise WorkspaceLost("The workspace sent the parts of its artifacts in a wrong order.")
-                    contents[path] += base64.b64decode(part["data"])
-                elif kind == "refused":
-                    refused.append(path)
-                elif kind == "missing":
-                    missing.append(path)
-        entries = [
-            replace(item, content=bytes(contents[item.path])) if item.path in contents else item for item in entries
-        ]
-        return Artifacts(entries=entries, refused=refused, missing=missing)
+            return _join_artifacts(parts, paths)
 
     def snapshot(self, handle: Handle, workdir: str, target: IO[bytes], max_mb: int) -> SnapshotFacts:
         digest, size = hashlib.sha256(), 0
@@ -284,6 +260,36 @@ class DriverWorkspaces(WorkspaceEngine):
             self.close(handle)
             raise
         return handle
+
+
+def _join_artifacts(parts: Iterable[Reply], paths: Sequence[str]) -> Artifacts:
+    """Return the artifacts below *paths* that a box sends in parts. Raises WorkspaceLost if these are not consistent.
+
+    Each file or folder begins with a part of its own. The parts with the data of a file follow that of the file.
+    """
+    entries: list[Artifact] = []
+    contents: dict[str, bytearray] = {}
+    refused: list[str] = []
+    missing: list[str] = []
+    for part in parts:
+        kind, path = part.get("part"), str(part.get("path", ""))
+        if kind in ("file", "folder", "data") and not _is_below(path, paths):
+            raise WorkspaceLost("The workspace sent a file outside of the declared artifacts.")
+        if kind == "folder":
+            entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=None))
+        elif kind == "file":
+            entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=b""))
+            contents[path] = bytearray()
+        elif kind == "data":
+            if not entries or entries[-1].path != path or entries[-1].content is None:
+                raise WorkspaceLost("The workspace sent the parts of its artifacts in a wrong order.")
+            contents[path] += base64.b64decode(part["data"])
+        elif kind == "refused":
+            refused.append(path)
+        elif kind == "missing":
+            missing.append(path)
+    entries = [replace(item, content=bytes(contents[item.path])) if item.path in contents else item for item in entries]
+    return Artifacts(entries=entries, refused=refused, missing=missing)
 
 
 def _snapshot_folders(workdir: str) -> list[str]:

@@ -71,11 +71,7 @@ class NativeWorkspaces(DriverWorkspaces):
         return self._roots.get(self._packages_image).digest
 
     def open(self, spec: BoxSpec) -> Handle:
-        if spec.services:
-            raise SandboxUnavailable(f"This environment has services beside its boxes, which {_ONLY_DOCKER}")
-        if spec.allowed:
-            self.check_outside()
-        self.check()
+        self._check_spec(spec)
         root = self._roots.get(spec.image)
         packages = [self._packages_folder(spec.packages)] if spec.packages else []
         state, uid = _make_state(self._boxes)
@@ -99,13 +95,7 @@ class NativeWorkspaces(DriverWorkspaces):
                 "environment": {"PATH": os.defpath, **root.environment},
                 "driver": driver_config(spec, generation, listen=LISTEN_FD),
             }
-            facts = {
-                "owner": spec.owner,
-                "expires": time.time() + spec.limits.episode_s,
-                "name": plan["name"],
-                "groups": plan["groups"],
-            }
-            (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
+            _write_facts(state, spec, plan)
             self._start(plan, state, spec)
             with self.connect(handle) as connection:
                 self.wait_for_driver(connection, spec)
@@ -115,6 +105,14 @@ class NativeWorkspaces(DriverWorkspaces):
                 raise not_started(spec, error) from error
             raise
         return handle
+
+    def _check_spec(self, spec: BoxSpec) -> None:
+        """Raise SandboxUnavailable if this engine cannot open a box of *spec*."""
+        if spec.services:
+            raise SandboxUnavailable(f"This environment has services beside its boxes, which {_ONLY_DOCKER}")
+        if spec.allowed:
+            self.check_outside()
+        self.check()
 
     def _packages_folder(self, image: str) -> ReadOnlyFolder:
         folder = self._roots.get(image).folder / PACKAGES.removeprefix("/")
@@ -147,7 +145,7 @@ class NativeWorkspaces(DriverWorkspaces):
             _remove(self._state(handle))
 
     def reached_limits(self, handle: Handle) -> Sequence[str]:
-        facts = _facts(self._state(handle))  # a box does not see its control groups
+        facts = _read_facts(self._state(handle))  # a box does not see its control groups
         groups = facts.get("groups")
         return cgroups.box_limits_reached(str(facts.get("name", "")), dict(groups)) if isinstance(groups, dict) else []
 
@@ -214,7 +212,19 @@ def _folder_descriptor(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _facts(state: Path) -> dict[str, object]:
+def _write_facts(state: Path, spec: BoxSpec, plan: BoxPlan) -> None:
+    """Write what a process that closes or sweeps the box has to know. `expires` is in seconds since the epoch."""
+    facts = {
+        "owner": spec.owner,
+        "expires": time.time() + spec.limits.episode_s,
+        "name": plan["name"],
+        "groups": plan["groups"],
+    }
+    (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _read_facts(state: Path) -> dict[str, object]:
+    """Return what `_write_facts` wrote; empty if there is nothing, or only a part of it."""
     try:
         found: dict[str, object] = json.loads((state / "box.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -223,7 +233,7 @@ def _facts(state: Path) -> dict[str, object]:
 
 
 def _is_left(state: Path) -> bool:
-    facts = _facts(state)
+    facts = _read_facts(state)
     if not facts:  # another process is just making it, or was killed while it did
         return time.time() - state.stat().st_mtime > _START_S
     owner, expires = str(facts["owner"]), facts["expires"]
@@ -231,7 +241,7 @@ def _is_left(state: Path) -> bool:
 
 
 def _remove(state: Path) -> bool:
-    facts = _facts(state)
+    facts = _read_facts(state)
     groups = facts.get("groups")
     if not state.is_dir():
         return False

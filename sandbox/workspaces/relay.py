@@ -142,12 +142,20 @@ class RelayHandler(BaseHTTPRequestHandler):
         request = self.take_request(hashlib.sha256(json.dumps([self.name(), key]).encode() + body).digest(), sent)
         if request is None:
             return self.fail(429, "too many requests at a time", headers={"Retry-After": str(RETRY_AFTER_S)})
-        stream = isinstance(asked, dict) and asked.get("stream") is True
+        options = asked if isinstance(asked, dict) else {}
+        self.respond(request, None if options.get("store") is False else history, options.get("stream") is True)
+        return None
+
+    def respond(self, request: "PendingRequest", history: "list | None", stream: bool) -> None:
+        """Answer with the reply to *request* once it is known.
+
+        history: the items before the reply, stored with those of the reply for later requests; None to store nothing
+        """
         try:
             reply = self.wait(request, stream)
             if reply is None:
-                return None
-            if reply.get("items") and asked.get("store") is not False:
+                return
+            if reply.get("items") and history is not None:
                 responses["resp_" + str(request.number)] = history + reply["items"]
             self.answer_with(reply, stream)
         except OSError:
@@ -156,7 +164,6 @@ class RelayHandler(BaseHTTPRequestHandler):
             with lock:
                 if request.handler is self and not (request.abandoned and request.reply):
                     pending.remove(request)
-        return None
 
     def name(self) -> str:
         path = self.path.split("?")[0].rstrip("/")

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from hub.common.web.users import signed_in_user
 from hub.environments.compiled import CaseError, CompileError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData, file_bytes
@@ -86,14 +87,13 @@ def _file(content: JSON) -> str:
 @require_http_methods(["GET", "POST"])
 def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
     """Report that a case is wrong. Everyone who may see it may report it; a curator decides."""
-    assert request.user.is_authenticated
     shown = queries.get_version_or_404(queries.get_environment_with_content(request.user, slug), version)
     found = queries.get_case_or_404(shown, case)
     posted = request.method == "POST"
     form = DefectForm(request.POST) if posted else DefectForm()
     if posted and form.is_valid():
         try:
-            report_defect(case=found, description=form.cleaned_data["description"], user=request.user)
+            report_defect(case=found, description=form.cleaned_data["description"], user=signed_in_user(request))
         except EnvironmentRefused as error:
             form.add_error(None, str(error))
         else:

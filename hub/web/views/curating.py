@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from hub.common.errors import UserError
+from hub.common.web.users import signed_in_user
 from hub.gates.queue import dispatch_gates
 from hub.models import EnvironmentVersion
 from hub.selectors import CURATE
@@ -66,11 +67,12 @@ def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 @require_POST
 def move(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Move an environment with all its versions to another team."""
-    assert request.user.is_authenticated
     found = queries.get_visible_environment(request.user, slug)
     shown = queries.get_version_or_404(found, version)
     try:
-        move_environment(environment=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
+        move_environment(
+            environment=found, team=queries.find_target(signed_in_user(request), found, request.POST.get("team", ""))
+        )
     except UserError as error:
         messages.error(request, error.message)
         return record_nothing(_redirect_to_version(shown))

@@ -19,6 +19,7 @@ from hub.bundles.starters import list_starters, open_starter
 from hub.bundles.stored import ArchiveUnavailable
 from hub.common.problems import Problem
 from hub.common.registry import UnknownName
+from hub.common.web.users import signed_in_user
 from hub.common.wording import counted
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import EnvironmentVersion, UploadDraft
@@ -48,7 +49,7 @@ from sandbox.errors import SandboxUnavailable
 @permission_required(CURATE, raise_exception=True)
 def upload(request: HttpRequest) -> HttpResponse:
     """Store an uploaded bundle. One with problems is kept as a draft; if it cannot be, its problems are shown here."""
-    user = _user(request)
+    user = signed_in_user(request)
     posted = request.method == "POST"
     form = UploadForm(request.POST, request.FILES, user=user) if posted else UploadForm(user=user)
     problems: list[Problem] = []
@@ -151,7 +152,7 @@ def _target(path: str, name: str) -> str:
 def _check(request: HttpRequest, found: UploadDraft, path: str) -> HttpResponse:
     """Check the draft again. Redirect to the stored version, or to the draft with the remaining problems."""
     try:
-        received = check_draft(draft=found, user=_user(request))
+        received = check_draft(draft=found, user=signed_in_user(request))
     except (QuotaExceeded, TeamError) as error:  # the user may have left the team that was to own it
         messages.warning(request, f"The files are kept, but the bundle cannot be stored: {error.message}")
         return _redirect_to_file(found, path)
@@ -225,14 +226,9 @@ def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect("hub:upload")
 
 
-def _user(request: HttpRequest) -> User:
-    assert request.user.is_authenticated
-    return request.user
-
-
 def _draft(request: HttpRequest, pk: UUID) -> UploadDraft:
     """Return a draft of the user. Raises Http404 for those of others, and for expired ones."""
-    return get_object_or_404(UploadDraft.live, pk=pk, owner=_user(request))
+    return get_object_or_404(UploadDraft.live, pk=pk, owner=signed_in_user(request))
 
 
 def _redirect_to_file(found: UploadDraft, path: str, line: str = "", part: str = "") -> HttpResponse:

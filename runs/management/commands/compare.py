@@ -11,8 +11,8 @@ from hub.management import base
 from runs.management.config_file import UsageError
 from runs.reports.comparison.document import comparison_json
 from runs.reports.comparison.files import comparison_html, comparison_markdown, gate_lines
+from runs.reports.comparison.rows import compared_rows
 from runs.reports.comparison.terminal import print_comparison
-from runs.reports.comparison.verdicts import compared_rows
 from runs.results.comparison.gate import decide_gate, parse_gate
 from runs.results.comparison.pair import Comparison
 from runs.results.comparison.several import compare_all

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hub.protocols.messages import JSON
-from runs.reports.comparison.verdicts import compared_rows
+from runs.reports.comparison.rows import compared_rows
 from runs.results.comparison.gate import GateResult
 from runs.results.comparison.pair import Comparison
 

@@ -9,7 +9,7 @@ from hub.common.output.foreign_text import clean
 from runs.charts.plots import IntervalRow, interval_chart
 from runs.charts.svg import Chart
 from runs.reports import formats
-from runs.reports.comparison.verdicts import ComparedRow, compared_rows
+from runs.reports.comparison.rows import ComparedRow, compared_rows
 from runs.reports.document import file_engine
 from runs.results.comparison.gate import GateResult
 from runs.results.comparison.pair import Comparison

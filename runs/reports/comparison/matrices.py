@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runs.reports import formats
-from runs.reports.comparison.verdicts import ComparedRow
+from runs.reports.comparison.rows import ComparedRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hub.common.output.foreign_text import clean
 from runs.models import Run
-from runs.reports import formats as write
+from runs.reports import formats
 from runs.reports.terminal import PIPE_WIDTH, print_line
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
 
@@ -79,13 +79,13 @@ def _figures(item: EnvironmentComparison) -> dict[str, Text]:
     paired = item.paired
     return {
         "cases": Text(f"{paired.n:,}"),
-        "A": Text(write.percent(paired.mean_a)),
-        "B": Text(write.percent(paired.mean_b)),
-        "A - B": Text(write.points(paired.difference), style="bold"),
-        "95 %": Text(write.interval(paired.low, paired.high)),
-        "p": Text(write.p_value(paired.p_value)),
-        "p (Holm)": Text(write.p_value(item.p_adjusted)),
-        "detectable": Text(write.size(paired.mde)),
+        "A": Text(formats.percent(paired.mean_a)),
+        "B": Text(formats.percent(paired.mean_b)),
+        "A - B": Text(formats.points(paired.difference), style="bold"),
+        "95 %": Text(formats.interval(paired.low, paired.high)),
+        "p": Text(formats.p_value(paired.p_value)),
+        "p (Holm)": Text(formats.p_value(item.p_adjusted)),
+        "detectable": Text(formats.size(paired.mde)),
         "better A": Text(f"{len(item.better_a):,}"),
         "better B": Text(f"{len(item.better_b):,}"),
     }
@@ -97,7 +97,7 @@ def _print_details(console: Console, item: EnvironmentComparison, columns: Seque
     beside = [f"{head} {figure.plain}{_UNITS.get(head, '')}" for head, figure in figures if head not in columns]
     if beside:
         print_line(console, Text(f"  {slug}: {', '.join(beside)}"))
-    methods = f"interval: {write.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"
+    methods = f"interval: {formats.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"
     print_line(console, Text(f"  {slug}: {methods}", style="dim"))
     for letter, cases in (("A", item.better_a), ("B", item.better_b)):
         if cases:

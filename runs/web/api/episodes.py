@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import cast, get_args
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -20,6 +19,7 @@ from hub.common.rest.created import created
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import Body, StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.common.wording import end_sentence
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
@@ -150,7 +150,7 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
 
     def get_queryset(self) -> QuerySet[EpisodeSession]:
         given = EpisodesFilter(self.request.query_params)
-        return list_sessions(user=requesting_user(self.request), done=given.done_value(), group=given.values()["group"])
+        return list_sessions(user=signed_in_user(self.request), done=given.done_value(), group=given.values()["group"])
 
     @extend_schema(
         operation_id="episodes_list", parameters=[OpenApiParameter("done", bool), OpenApiParameter("group", str)]
@@ -337,7 +337,7 @@ def _read_trainable_version(request: Request, name: str) -> EnvironmentVersion:
 def read_options(request: Request, data: Body) -> RolloutOptions:
     """Return the options that the body *data* gives all episodes of *request*. Raises PermissionDenied."""
     return RolloutOptions(
-        user=requesting_user(request),
+        user=signed_in_user(request),
         version=_read_trainable_version(request, data["environment"]),
         seed=data["seed"],
         model=data.get("model", ""),
@@ -348,15 +348,10 @@ def read_options(request: Request, data: Body) -> RolloutOptions:
 
 def get_own_session(request: Request, pk: UUID) -> EpisodeSession:
     """Return the session of the requesting user. Raises NotFound, also for episodes of other users."""
-    session = get_session(user=requesting_user(request), pk=pk)
+    session = get_session(user=signed_in_user(request), pk=pk)
     if session is None:
         raise NotFound("You have no episode with this id.")
     return session
-
-
-def requesting_user(request: Request) -> User:
-    assert isinstance(request.user, User)  # IsAuthenticated is the default permission
-    return request.user
 
 
 def observation_body(observation: Observation) -> dict[str, object]:
@@ -384,7 +379,7 @@ def _may_read_reasons(request: Request, session: EpisodeSession) -> bool:
 
     Its environment may be held out since the episode was started.
     """
-    return may_see_content(requesting_user(request), session.case.version.environment)
+    return may_see_content(signed_in_user(request), session.case.version.environment)
 
 
 def _without_reasons(score: Mapping[str, object]) -> dict[str, object]:

@@ -7,9 +7,10 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
+from hub.common.web.users import signed_in_user
 from runs.exports import RolloutSelection
 from runs.models import Response
-from runs.web.api.episodes import EpisodeEndpoint, read_version, requesting_user
+from runs.web.api.episodes import EpisodeEndpoint, read_version
 from runs.web.api.parameters import filter_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
 from runs.web.forms import FailuresFilter, RolloutsFilter, RunRolloutsFilter
@@ -57,7 +58,7 @@ class EpisodeExport(EpisodeEndpoint):
         if given["environment"]:
             read_version(request, given["environment"])
         selection = RolloutSelection(
-            user=requesting_user(request),
+            user=signed_in_user(request),
             environment=given["environment"],
             model=given["model"],
             since=given["since"],

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import IO, cast
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import FileResponse
@@ -23,6 +22,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.parsers import BoundedJSONParser
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
+from hub.common.web.users import signed_in_user
 from hub.web.audited import record_move, record_nothing
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.description import MAX_TAGS, describe_run
@@ -194,7 +194,7 @@ class RunList(ListAPIView[Run]):
         responses={201: RunDetails, 400: ErrorBody, 415: ErrorBody, 503: ErrorBody},
     )
     def post(self, request: Request) -> Answer:
-        user = cast(User, request.user)
+        user = signed_in_user(request)
         resolved = resolve_registered_text(_text(request), user=user)
         run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
         dispatch_run(run=run)
@@ -226,7 +226,7 @@ class RunDetail(ConditionalView):
         run = queries.get_visible_run(request.user, pk)
         changes = dict(Description.read(request))
         team = changes.pop("team", None)
-        target = None if team is None else queries.find_target(cast(User, request.user), run, team)
+        target = None if team is None else queries.find_target(signed_in_user(request), run, team)
         with transaction.atomic():  # all changes or none
             if changes or team is None:
                 queries.check_may_describe(request.user, run)
@@ -246,7 +246,7 @@ class RunDetail(ConditionalView):
     def delete(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         queries.check_may_delete(request.user, run)
-        delete_run(run=run, user=cast(User, request.user))
+        delete_run(run=run, user=signed_in_user(request))
         return Answer(status=204)
 
 
@@ -287,7 +287,7 @@ class RunResume(ChangeEndpoint):
         retry_too_long = body.get("retry_too_long", False)
         if is_run_complete(run, retry_too_long=retry_too_long):
             return record_nothing(Answer(RunItem(run).data))
-        budget, user = body.get("budget_usd"), cast(User, request.user)
+        budget, user = body.get("budget_usd"), signed_in_user(request)
         if not resume_run(run=run, budget_usd=budget, user=user, retry_too_long=retry_too_long):
             raise RunInProgress(run)
         dispatch_run(run=run)
@@ -309,7 +309,7 @@ class RunRescore(APIView):
     )
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
-        rescoring = create_rescoring(run=run, user=cast(User, request.user)).run
+        rescoring = create_rescoring(run=run, user=signed_in_user(request)).run
         dispatch_run(run=rescoring)
         return created(RunItem(rescoring).data, "api-run", rescoring.pk)
 
@@ -340,4 +340,4 @@ class RunReport(APIView):
         run = queries.get_visible_run(request.user, pk)
         if not file.withholds:
             run = queries.get_exportable_run(request.user, pk)
-        return download_report(file, run, cast(User, request.user))
+        return download_report(file, run, signed_in_user(request))

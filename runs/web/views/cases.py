@@ -1,5 +1,6 @@
 """Pages of the cases of a run: the grid of cases and models, and accuracies on slices of the cases."""
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -10,8 +11,9 @@ from hub.common.web.pagination import keyset_page, order_of, page_or_part, rende
 from hub.models import Case
 from hub.selectors import may_see_content
 from runs.charts.plots import IntervalRow, interval_chart
-from runs.models import Run, RunEnvironment
-from runs.results.breakdown.slices import CaseValues, case_values, label_counts, slice_results
+from runs.charts.svg import Chart
+from runs.models import Run, RunEnvironment, RunModel
+from runs.results.breakdown.slices import CaseValues, Slice, case_values, label_counts, slice_results
 from runs.results.case_grid import grid_cases, grid_rows
 from runs.selectors import models_under_test
 from runs.web import queries
@@ -99,23 +101,6 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
     by = chosen["by"] if chosen["by"] in values else next(iter(keys), "")
     models = models_under_test(run)
     found = slice_results(run, run_environment, models, values[by]) if by else []
-    rows = [(item, model, estimate) for item in found for model, estimate in zip(models, item.estimates, strict=True)]
-    several = len(models) > 1
-    chart = interval_chart(
-        "chart-slices",
-        f"Accuracy by {by}, with 95 % intervals",
-        [
-            IntervalRow(
-                label=f"{item.value}, {model.label}" if several else item.value,
-                n=estimate.n,
-                value=estimate.value,
-                low=estimate.low,
-                high=estimate.high,
-            )
-            for item, model, estimate in rows
-        ],
-        axis="accuracy, % of cases",
-    )
     context = {
         "run": run,
         "run_environment": run_environment,
@@ -126,8 +111,25 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
         "unknown": chosen["by"] if chosen["by"] and chosen["by"] not in values else "",
         "may_see": may_see,
         "slices": found,
-        "chart": chart if rows else None,
+        "chart": _slices_chart(by, models, found),
         "formats": failure_formats(),
         "exports": [(item, _query(environment=_slug(run_environment), by=by, value=item.value)) for item in found],
     }
     return render(request, "runs/slices.html", context, status=200 if form.is_valid() else 400)
+
+
+def _slices_chart(by: str, models: Sequence[RunModel], found: Sequence[Slice]) -> Chart | None:
+    """Return the chart of the accuracy of each model on each slice, or None if there is none."""
+    rows = [
+        IntervalRow(
+            label=f"{item.value}, {model.label}" if len(models) > 1 else item.value,
+            n=estimate.n,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+        )
+        for item in found
+        for model, estimate in zip(models, item.estimates, strict=True)
+    ]
+    title = f"Accuracy by {by}, with 95 % intervals"
+    return interval_chart("chart-slices", title, rows, axis="accuracy, % of cases") if rows else None

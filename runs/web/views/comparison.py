@@ -16,7 +16,7 @@ from runs.exports import FailureFilters
 from runs.models import Run
 from runs.reports.comparison.files import difference_chart, gate_lines
 from runs.reports.comparison.matrices import comparison_matrices
-from runs.reports.comparison.verdicts import compared_rows
+from runs.reports.comparison.rows import compared_rows
 from runs.results.comparison.flips import Change, Flip, list_flips
 from runs.results.comparison.gate import decide_gate
 from runs.results.comparison.pair import ComparedCells, ComparisonError, find_cells

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 from pydantic import ValidationError
 
+from hub.common.web.users import signed_in_user
 from hub.web.audited import record_move, record_nothing
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
@@ -40,12 +39,12 @@ def new(request: HttpRequest) -> HttpResponse:
     """Register a model, beginning with the values of `?preset=`."""
     preset = next((item for item in PRESETS if item.key == request.GET.get("preset")), None)
     if request.method == "POST":
-        form = SiteModelEndpointForm(request.POST, user=cast(User, request.user))
+        form = SiteModelEndpointForm(request.POST, user=signed_in_user(request))
         if form.is_valid():
             return _save(request, form)
     else:
         initial = _initial(preset.base_url, preset.api_key_env) if preset else {}
-        form = SiteModelEndpointForm(initial=initial, user=cast(User, request.user))
+        form = SiteModelEndpointForm(initial=initial, user=signed_in_user(request))
     if preset:
         form.fields["model"].help_text = f"For example {preset.example}."
     return _show(request, form, {"presets": PRESETS, "preset": preset, "key_missing": _missing_key(preset)})
@@ -68,7 +67,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(visible_models(request.user), pk=pk)
     name = found.name
     posted = request.POST if request.method == "POST" else None
-    form = SiteModelEndpointForm(posted, instance=found, user=cast(User, request.user))
+    form = SiteModelEndpointForm(posted, instance=found, user=signed_in_user(request))
     if request.method == "POST" and form.is_valid():
         return _save(request, form)
     return _show(request, form, {"endpoint": found, "name": name})

@@ -9,6 +9,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 
 from hub.bundles.stored import ArchiveUnavailable
+from hub.common.web.users import signed_in_user
 from hub.teams.quotas import QuotaExceeded
 from hub.web.audited import record_nothing
 from hub.web.queries import facets
@@ -35,25 +36,25 @@ def new(request: HttpRequest) -> HttpResponse:
     The button is in `do`: `start`, `fill` the form from YAML, `start-yaml`. Every other submission changes what is
     chosen, and is redirected to the address of the new state unless that is too long.
     """
-    assert request.user.is_authenticated
+    user = signed_in_user(request)
     if request.method != "POST":
-        return _show(request, request.user)
+        return _show(request, user)
     draft, do = read_draft(request.POST), request.POST.get("do", "")
     if do == "add-found":
-        choose_all_found(request.user, draft)
+        choose_all_found(user, draft)
     if request.headers.get("HX-Request"):
-        return _update(request, request.user, draft)
+        return _update(request, user, draft)
     if do == "start":
-        form = NewRunForm(draft, user=request.user, complete=True)
+        form = NewRunForm(draft, user=user, complete=True)
         if form.is_valid():
             try:
-                return redirect("runs:run", pk=_start(request, request.user, form.resolved).pk)
+                return redirect("runs:run", pk=_start(request, user, form.resolved).pk)
             except QuotaExceeded as error:
                 form.add_error(None, error.message)
         return _page(request, draft, form, status=422)
     if do in ("fill", "start-yaml"):
-        return _read_yaml(request, request.user, draft, start=do == "start-yaml")
-    return _show_draft(request, request.user, draft)
+        return _read_yaml(request, user, draft, start=do == "start-yaml")
+    return _show_draft(request, user, draft)
 
 
 def _show(request: HttpRequest, user: User) -> HttpResponse:
@@ -113,8 +114,9 @@ def _start(request: HttpRequest, user: User, resolved: ResolvedConfig) -> Run:
 def _page(
     request: HttpRequest, draft: Draft, form: NewRunForm, more: dict[str, object] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    assert request.user.is_authenticated
-    response = render(request, "runs/new.html", {**_context(request.user, draft, form), **(more or {})}, status=status)
+    response = render(
+        request, "runs/new.html", {**_context(signed_in_user(request), draft, form), **(more or {})}, status=status
+    )
     patch_vary_headers(response, ["HX-Request"])
     return response
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
+from hub.common.web.users import signed_in_user
 from hub.teams.membership import list_targets
 from hub.web.audited import record_move, record_nothing
 from runs.description import describe_run, may_describe, tags_of
@@ -232,7 +233,6 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.get_visible_run(request.user, pk)
-    assert request.user.is_authenticated
     form = ResumeForm(request.POST)
     is_valid = form.is_valid()
     retry_too_long = form.cleaned_data["retry_too_long"]
@@ -246,7 +246,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         resumed = resume_run(
             run=found,
             budget_usd=form.cleaned_data["budget_usd"],
-            user=request.user,
+            user=signed_in_user(request),
             retry_too_long=retry_too_long,
         )
     except UserError as error:
@@ -264,10 +264,9 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(ADD, raise_exception=True)
 def rescore(request: HttpRequest, pk: int) -> HttpResponse:
     """Queue a run that scores the stored responses of this one again."""
-    assert request.user.is_authenticated
     found = queries.get_visible_run(request.user, pk)
     try:
-        rescoring = create_rescoring(run=found, user=request.user)
+        rescoring = create_rescoring(run=found, user=signed_in_user(request))
     except UserError as error:
         messages.error(request, str(error))
         return record_nothing(redirect("runs:run", pk=pk))
@@ -300,10 +299,9 @@ def _refused_description(run: Run) -> str:
 @require_POST
 def move(request: HttpRequest, pk: int) -> HttpResponse:
     """Move a run to another team."""
-    assert request.user.is_authenticated
     found = queries.get_visible_run(request.user, pk)
     try:
-        move_run(run=found, team=queries.find_target(request.user, found, request.POST.get("team", "")))
+        move_run(run=found, team=queries.find_target(signed_in_user(request), found, request.POST.get("team", "")))
     except UserError as error:
         messages.error(request, error.message)
         return record_nothing(redirect("runs:run", pk=pk))
@@ -323,11 +321,10 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a run that has ended. It can be restored in the admin."""
-    assert request.user.is_authenticated
     found = queries.get_visible_run(request.user, pk)
     queries.check_may_delete(request.user, found)
     try:
-        delete_run(run=found, user=request.user)
+        delete_run(run=found, user=signed_in_user(request))
     except RunActive as error:
         messages.warning(request, str(error))
         return record_nothing(redirect("runs:run", pk=pk))

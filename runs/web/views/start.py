@@ -6,6 +6,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from hub.common.web.pagination import page_or_part, render_part
+from hub.common.web.users import signed_in_user
 from hub.teams.quotas import QuotaExceeded
 from hub.web.queries import get_version_or_404, get_visible_environment
 from runs.services import create_run
@@ -19,19 +20,17 @@ ADD = "runs.add_run"
 @permission_required(ADD, raise_exception=True)
 def start(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what a run of the environment needs with `?model=`, or start it. All fields have defaults."""
-    assert request.user.is_authenticated
-    environment = get_visible_environment(request.user, slug)
+    user = signed_in_user(request)
+    environment = get_visible_environment(user, slug)
     version = get_version_or_404(environment, None)
     posted = request.method == "POST"
     given = request.POST if posted else request.GET
-    model = given.get("model") or default_model(request.user, slug)
-    form = StartForm(given.dict() if posted else None, user=request.user, version=version, model=model)
+    model = given.get("model") or default_model(user, slug)
+    form = StartForm(given.dict() if posted else None, user=user, version=version, model=model)
     if posted and form.is_valid():
         resolved = form.resolved
         try:
-            run = create_run(
-                config=resolved.config, environments=resolved.environments, user=request.user, team=resolved.team
-            )
+            run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
         except QuotaExceeded as error:
             form.add_error(None, error.message)
         else:
@@ -42,7 +41,7 @@ def start(request: HttpRequest, slug: str) -> HttpResponse:
         "version": version,
         "form": form,
         "model": model,
-        "choices": start_choices(request.user, version, model),
+        "choices": start_choices(user, version, model),
     }
     template = "runs/start.html" if posted else page_or_part(request, "runs/start.html", "start")
     return render_part(request, template, context, status=422 if posted else 200)

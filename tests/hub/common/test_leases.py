@@ -109,16 +109,16 @@ def test_pair_of_a_reviewer_is_not_given_to_another_one(wrong_clock: Clock) -> N
     waiting_pairs(1)
     ann, bob = reviewer("ann"), reviewer("bob")
     with wrong_clock():
-        mine = claim_next_pair(ann)
+        mine = claim_next_pair(ann).assignment
         assert mine is not None
-        assert claim_next_pair(bob) is None
+        assert claim_next_pair(bob).assignment is None
         assert release_lapsed_assignments() == 0
-    assert claim_next_pair(bob) is None
+    assert claim_next_pair(bob).assignment is None
     Assignment.objects.update(lease_until=timezone.now() + timedelta(seconds=5))
     with wrong_clock():
-        assert claim_next_pair(ann) == mine
+        assert claim_next_pair(ann).assignment == mine
     until = Assignment.objects.get().lease_until
     assert until is not None and timedelta(minutes=9) < until - timezone.now() <= timedelta(minutes=10)
     Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=5))
     with wrong_clock():
-        assert claim_next_pair(bob) is not None
+        assert claim_next_pair(bob).assignment is not None

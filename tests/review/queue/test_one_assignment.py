@@ -61,7 +61,7 @@ def test_claiming_another_pair_releases_first_and_keeps_its_draft(ann: User) -> 
     client.post(f"/review/{first.pk}/draft/", {"critique": "So far"})
     assert client.post(f"/review/{second.pk}/take/").headers["Location"] == f"/review/{second.pk}/"
     assert held() == [second.pk]
-    assert assignments.claim_next_pair(reviewer("bob")).pair == first
+    assert assignments.claim_next_pair(reviewer("bob")).assignment.pair == first
     assignments.skip_pair(assignment=Assignment.objects.get(pair=first, state="open"), reason="")
     client.post(f"/review/{first.pk}/take/")
     assert held() == [first.pk]
@@ -71,15 +71,15 @@ def test_claiming_another_pair_releases_first_and_keeps_its_draft(ann: User) -> 
 def test_run_filter_keeps_one_assignment_and_left_pair_returns(ann: User) -> None:
     (first,), (second,) = waiting_pairs(1), waiting_pairs(1)
     assignments.claim_next_pair(ann, run=first.run_id)
-    mine = assignments.claim_next_pair(ann, run=second.run_id)
+    mine = assignments.claim_next_pair(ann, run=second.run_id).assignment
     assert held() == [second.pk]
     decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
-    assert assignments.claim_next_pair(ann).pair == first
+    assert assignments.claim_next_pair(ann).assignment.pair == first
 
 
 def test_undo_releases_next_pair(ann: User) -> None:
     first, _second = waiting_pairs(2)
-    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     assignments.claim_next_pair(ann)
     decisions.undo_last(user=ann)
     assert held() == [first.pk]
@@ -122,7 +122,7 @@ def test_rest_preview_does_not_claim_pair_but_decision_does(ann: User) -> None:
 
 
 def lapsed(ann: User) -> Assignment:
-    mine = assignments.claim_next_pair(ann)
+    mine = assignments.claim_next_pair(ann).assignment
     Assignment.objects.filter(pk=mine.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     assignments.release_lapsed_assignments()
     return mine
@@ -162,13 +162,13 @@ def test_draft_after_lapsed_lease_is_saved_and_reopens_free_assignment(ann: User
 
 def test_pair_of_a_deleted_reviewer_returns_to_the_queue(ann: User) -> None:
     decided, held = waiting_pairs(2)
-    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     assignments.claim_next_pair(ann)
     ann.delete()
     assert list(Pair.objects.filter(pk__in=[decided.pk, held.pk]).order_by("pk").values_list("free", flat=True)) == [
         0,
         1,
     ]
-    taken = assignments.claim_next_pair(reviewer("bob"))
+    taken = assignments.claim_next_pair(reviewer("bob")).assignment
     assert taken is not None
     assert taken.pair == held

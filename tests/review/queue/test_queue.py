@@ -19,7 +19,7 @@ from review import decisions
 from review.decisions import Decision
 from review.errors import AlreadyDecided, InvalidDecision
 from review.issues import MarkedIssue
-from review.judge.suggestions import visible_suggestion
+from review.judge.suggestions import show_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
 from review.queue.assignments import AssignmentLost
@@ -43,24 +43,24 @@ def lapse(assignment: Assignment) -> None:
 def test_two_reviewers_get_different_pairs_and_keep_them() -> None:
     first, second = waiting_pairs(2)
     ann, bob = reviewer("ann"), reviewer("bob")
-    assert assignments.claim_next_pair(ann).pair == first
-    assert assignments.claim_next_pair(bob).pair == second
-    assert assignments.claim_next_pair(ann).pair == first
-    assert assignments.claim_next_pair(reviewer("cat")) is None
+    assert assignments.claim_next_pair(ann).assignment.pair == first
+    assert assignments.claim_next_pair(bob).assignment.pair == second
+    assert assignments.claim_next_pair(ann).assignment.pair == first
+    assert assignments.claim_next_pair(reviewer("cat")).assignment is None
 
 
 def test_overlap_limits_number_of_reviewers_of_pair() -> None:
     waiting_pairs(1, overlap=2)
-    taken = [assignments.claim_next_pair(reviewer(name)) for name in ("ann", "bob")]
+    taken = [assignments.claim_next_pair(reviewer(name)).assignment for name in ("ann", "bob")]
     assert [assignment.slot for assignment in taken] == [0, 1]
-    assert assignments.claim_next_pair(reviewer("cat")) is None
+    assert assignments.claim_next_pair(reviewer("cat")).assignment is None
 
 
 def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_fails() -> None:
     waiting_pairs(1)
-    mine = assignments.claim_next_pair(reviewer("ann"))
+    mine = assignments.claim_next_pair(reviewer("ann")).assignment
     lapse(mine)
-    theirs = assignments.claim_next_pair(reviewer("bob"))
+    theirs = assignments.claim_next_pair(reviewer("bob")).assignment
     assert (theirs.pair_id, theirs.slot) == (mine.pair_id, mine.slot)
     with pytest.raises(AssignmentLost):
         decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
@@ -69,10 +69,10 @@ def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_fails()
 
 def test_saving_draft_renews_lease() -> None:
     waiting_pairs(1)
-    mine = assignments.claim_next_pair(reviewer("ann"))
+    mine = assignments.claim_next_pair(reviewer("ann")).assignment
     lapse(mine)
     assignments.save_draft(assignment=mine, draft={"verdict": "a"})
-    assert assignments.claim_next_pair(reviewer("bob")) is None
+    assert assignments.claim_next_pair(reviewer("bob")).assignment is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -85,7 +85,7 @@ def test_concurrent_reviewers_never_share_a_slot() -> None:
     def take(user: Any) -> None:
         try:
             barrier.wait()
-            got.append(assignments.claim_next_pair(user))
+            got.append(assignments.claim_next_pair(user).assignment)
         finally:
             connections.close_all()
 
@@ -112,7 +112,7 @@ def test_reviewer_who_loses_many_races_still_gets_a_pair(monkeypatch: pytest.Mon
 
     late = reviewer("late")
     monkeypatch.setattr(assignments, "lock_first_pair", lose_to_another)
-    assert assignments.claim_next_pair(late) is not None
+    assert assignments.claim_next_pair(late).assignment is not None
     assert not others
 
 
@@ -126,12 +126,12 @@ def test_reviewer_gets_next_pair_while_another_claims_the_first() -> None:
 
     def take() -> None:
         try:
-            taken.append(assignments.claim_next_pair(bob))
+            taken.append(assignments.claim_next_pair(bob).assignment)
         finally:
             connections.close_all()
 
     with transaction.atomic():
-        mine = assignments.claim_next_pair(ann)
+        mine = assignments.claim_next_pair(ann).assignment
         thread = threading.Thread(target=take)
         thread.start()
         thread.join(timeout=30)  # it ends before the transaction of the first reviewer does
@@ -190,7 +190,7 @@ def test_time_of_a_decision_does_not_include_the_time_before_the_assignment_was_
 
 def test_decision_sent_twice_is_stored_once_and_another_one_is_refused() -> None:
     waiting_pairs(1)
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     decision = Decision(verdict="first", fields={"critique": "A is shorter. "})
     first = decisions.decide(assignment=mine, decision=decision)
     assert decisions.decide(assignment=mine, decision=decision) == first
@@ -208,7 +208,7 @@ def test_decision_sent_twice_is_stored_once_and_another_one_is_refused() -> None
 )
 def test_another_decision_without_undo_is_rejected(other: Decision) -> None:
     waiting_pairs(1)
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     first = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     with pytest.raises(AlreadyDecided):
         decisions.decide(assignment=mine, decision=other)
@@ -224,8 +224,8 @@ def test_decision_with_marks_and_kept_issues_sent_twice_is_stored_once() -> None
         MarkedIssue(side="first", category="style", severity="minor", note="A\0 is long.", message=1, start=0, end=2),
         MarkedIssue(side="second", category="style", message=1),
     ]
-    mine = assignments.claim_next_pair(reviewer())
-    visible_suggestion(assignment=mine)
+    mine = assignments.claim_next_pair(reviewer()).assignment
+    show_suggestion(assignment=mine)
     decision = Decision(verdict="first", issues=marks, kept=[kept, 0])
     first = decisions.decide(assignment=mine, decision=decision)
     assert decisions.decide(assignment=mine, decision=replace(decision, issues=marks[::-1])) == first
@@ -237,7 +237,7 @@ def test_decision_with_marks_and_kept_issues_sent_twice_is_stored_once() -> None
 
 def test_verdict_against_tests_requires_and_reports_defect() -> None:
     waiting_pairs(1, outcome="pf")
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     with pytest.raises(InvalidDecision) as refused:
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     assert refused.value.path == "defect"
@@ -250,7 +250,7 @@ def test_verdict_against_tests_requires_and_reports_defect() -> None:
 @pytest.mark.parametrize("outcome", ["pf", "ff"])
 def test_defect_is_reported_with_a_verdict_that_does_not_contradict_tests(outcome: str) -> None:
     waiting_pairs(1, outcome=outcome)
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     decision = Decision(verdict="first", defect="The test wants 2 + 2 = 5.")
     stored = decisions.decide(assignment=mine, decision=decision)
     assert stored.defect == CaseDefect.objects.get()
@@ -264,7 +264,7 @@ def test_defect_is_reported_with_a_verdict_that_does_not_contradict_tests(outcom
 def test_second_verdict_against_tests_adds_to_open_defect_report() -> None:
     waiting_pairs(1, outcome="pf")
     ann = reviewer()
-    mine = assignments.claim_next_pair(ann)
+    mine = assignments.claim_next_pair(ann).assignment
     decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="It wants 5."))
     back = decisions.undo_last(user=ann)
     assert back.draft["defect"] == "It wants 5."
@@ -279,8 +279,8 @@ def test_second_verdict_against_tests_adds_to_open_defect_report() -> None:
 def test_accepted_and_overridden_suggestions_are_recorded() -> None:
     for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
         suggestion = suggest(pair, "first")
-        mine = assignments.claim_next_pair(reviewer(verdict))
-        visible_suggestion(assignment=mine)
+        mine = assignments.claim_next_pair(reviewer(verdict)).assignment
+        show_suggestion(assignment=mine)
         stored = decisions.decide(assignment=mine, decision=Decision(verdict=verdict))
         assert (stored.suggestion, stored.suggestion_taken) == (suggestion, verdict == "first")
         assert stored.suggestion_seen_at is not None
@@ -290,13 +290,13 @@ def test_hidden_suggestion_is_shown_after_first_verdict_and_both_verdicts_stored
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
-    mine = assignments.claim_next_pair(reviewer())
-    assert visible_suggestion(assignment=mine) is None
+    mine = assignments.claim_next_pair(reviewer()).assignment
+    assert show_suggestion(assignment=mine) is None
     blind = Decision(verdict="second", blind=True)
     assert decisions.decide(assignment=mine, decision=blind) is None
     assert decisions.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
     mine.refresh_from_db()
-    assert visible_suggestion(assignment=mine).verdict == "first"
+    assert show_suggestion(assignment=mine).verdict == "first"
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
 
@@ -305,8 +305,8 @@ def test_attention_check_shows_wrong_verdict_and_records_acceptance(monkeypatch:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, "first")
-    mine = assignments.claim_next_pair(reviewer())
-    assert visible_suggestion(assignment=mine).verdict == "second"
+    mine = assignments.claim_next_pair(reviewer()).assignment
+    assert show_suggestion(assignment=mine).verdict == "second"
     with pytest.raises(InvalidDecision):
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
@@ -327,11 +327,11 @@ def checked(monkeypatch: Any) -> Assignment:
         span=find_quote(pair.second.messages, "return x - 1"),
     )
     suggest(pair, "first", critique="⟦first⟧ adds, ⟦second⟧ does not.", issues=[issue], confidence=0.6)
-    return assignments.claim_next_pair(reviewer())
+    return assignments.claim_next_pair(reviewer()).assignment
 
 
 def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assignment) -> None:
-    shown = visible_suggestion(assignment=checked)
+    shown = show_suggestion(assignment=checked)
     assert (shown.verdict, shown.confidence) == ("second", 0.6)
     assert shown.critique == "⟦second⟧ adds, ⟦first⟧ does not."
     (issue,) = shown.issues
@@ -341,7 +341,7 @@ def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assi
 
 
 def test_issues_of_attention_check_are_not_stored(checked: Assignment) -> None:
-    (issue,) = visible_suggestion(assignment=checked).issues
+    (issue,) = show_suggestion(assignment=checked).issues
     stored = decisions.decide(assignment=checked, decision=Decision(verdict="first", kept=[issue.pk]))
     assert (stored.check_result, stored.dismissed) == ("passed", [])
     assert not stored.issues.exists()
@@ -352,8 +352,8 @@ def test_no_attention_check_if_suggestion_is_wrong_or_undecided(monkeypatch: Any
     ann = reviewer()
     for pair, verdict in zip(waiting_pairs(2, outcome="pf"), ("second", "tie"), strict=True):
         suggest(pair, verdict)
-        mine = assignments.claim_next_pair(ann)
-        assert visible_suggestion(assignment=mine).verdict == verdict
+        mine = assignments.claim_next_pair(ann).assignment
+        assert show_suggestion(assignment=mine).verdict == verdict
         decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert not AttentionCheck.objects.exists()
 
@@ -361,7 +361,7 @@ def test_no_attention_check_if_suggestion_is_wrong_or_undecided(monkeypatch: Any
 def test_undo_reopens_decision_and_next_one_supersedes_it() -> None:
     waiting_pairs(2)
     ann = reviewer()
-    mine = assignments.claim_next_pair(ann)
+    mine = assignments.claim_next_pair(ann).assignment
     text = mine.pair.first.messages[1]["content"]
     mark = MarkedIssue(side="first", category="style", message=1, start=0, end=len(text))
     before = decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
@@ -378,7 +378,7 @@ def test_each_further_undo_goes_one_pair_further_back() -> None:
     ann = reviewer()
     mine = []
     for skipped in (False, True, False):
-        mine.append(assignments.claim_next_pair(ann))
+        mine.append(assignments.claim_next_pair(ann).assignment)
         if skipped:
             assignments.skip_pair(assignment=mine[-1], reason="")
         else:
@@ -394,7 +394,7 @@ def test_each_further_undo_goes_one_pair_further_back() -> None:
     assert decisions.undo_last(user=ann) == mine[2]
     # The skipped pair is back in the queue: it is claimed again, and is not a pair that was undone.
     decisions.decide(assignment=Assignment.objects.get(state="open"), decision=Decision(verdict="first"))
-    again = assignments.claim_next_pair(ann)
+    again = assignments.claim_next_pair(ann).assignment
     assert again == mine[1]
     assert decisions.undo_last(user=ann) == mine[2]
 
@@ -403,7 +403,7 @@ def test_changes_to_an_undone_decision_are_kept_as_draft_if_undo_goes_further_ba
     waiting_pairs(2)
     ann = reviewer()
     for _ in range(2):
-        decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+        decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     second = decisions.undo_last(user=ann)
     assignments.save_draft(assignment=second, draft={**second.draft, "critique": "Half a sentence"})
     first = decisions.undo_last(user=ann)
@@ -415,22 +415,22 @@ def test_changes_to_an_undone_decision_are_kept_as_draft_if_undo_goes_further_ba
 def test_undone_decision_stays_in_force_if_left() -> None:
     waiting_pairs(1)
     ann = reviewer()
-    before = decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    before = decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     lapse(decisions.undo_last(user=ann))
     assignments.release_lapsed_assignments()
     assert Assignment.objects.get().state == "done"
-    assert assignments.claim_next_pair(reviewer("bob")) is None
+    assert assignments.claim_next_pair(reviewer("bob")).assignment is None
     assert Preference.objects.get() == before
 
 
 def test_undone_decision_stays_in_force_and_keeps_its_slot_if_skipped() -> None:
     (pair,) = waiting_pairs(1)
     ann = reviewer()
-    before = decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    before = decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     assignments.skip_pair(assignment=decisions.undo_last(user=ann), reason="I am not sure.")
     mine = Assignment.objects.get()
     assert (mine.state, mine.skip_reason) == ("done", "I am not sure.")
-    assert assignments.claim_next_pair(reviewer("bob")) is None
+    assert assignments.claim_next_pair(reviewer("bob")).assignment is None
     after = decisions.decide(assignment=decisions.undo_last(user=ann), decision=Decision(verdict="first"))
     assert after.supersedes == before
     pair.refresh_from_db()
@@ -440,7 +440,7 @@ def test_undone_decision_stays_in_force_and_keeps_its_slot_if_skipped() -> None:
 def test_time_of_a_decision_begins_again_with_undo() -> None:
     waiting_pairs(1)
     ann = reviewer()
-    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     Assignment.objects.update(started_at=timezone.now() - timedelta(days=1))
     after = decisions.decide(assignment=decisions.undo_last(user=ann), decision=Decision(verdict="first"))
     assert after.seconds < 60
@@ -449,7 +449,7 @@ def test_time_of_a_decision_begins_again_with_undo() -> None:
 def test_skip_cannot_be_undone_while_others_have_the_pair() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
-    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="")
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann).assignment, reason="")
     assignments.claim_next_pair(reviewer("bob"))
     with pytest.raises(AssignmentLost, match="taken"):
         decisions.undo_last(user=ann)
@@ -459,7 +459,7 @@ def test_skip_cannot_be_undone_while_others_have_the_pair() -> None:
 def test_pair_of_a_run_that_is_no_longer_visible_is_not_reopened(skipped: bool) -> None:
     (pair,) = waiting_pairs(1)
     ann = reviewer("ann")
-    mine = assignments.claim_next_pair(ann)
+    mine = assignments.claim_next_pair(ann).assignment
     if skipped:
         assignments.skip_pair(assignment=mine, reason="")
     else:
@@ -475,14 +475,14 @@ def test_pair_of_a_run_that_is_no_longer_visible_is_not_reopened(skipped: bool) 
 def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
-    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="I wrote it.")
-    assert assignments.claim_next_pair(ann) is None
-    assert assignments.claim_next_pair(reviewer("bob")) is not None
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann).assignment, reason="I wrote it.")
+    assert assignments.claim_next_pair(ann).assignment is None
+    assert assignments.claim_next_pair(reviewer("bob")).assignment is not None
 
 
 def test_mark_outside_response_or_with_other_hash_is_rejected() -> None:
     waiting_pairs(1)
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     for place in (
         {"start": 0, "end": 99},
         {"start": 0, "end": 1, "text_hash": "0" * 64},
@@ -500,7 +500,7 @@ def test_mark_outside_response_or_with_other_hash_is_rejected() -> None:
 def test_pairs_of_private_environments_are_not_offered() -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
-    assert assignments.claim_next_pair(reviewer()) is None
+    assert assignments.claim_next_pair(reviewer()).assignment is None
 
 
 def test_only_open_assignment_has_lease_owner() -> None:

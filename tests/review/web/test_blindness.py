@@ -30,7 +30,9 @@ def pairs() -> list[Pair]:
     found = waiting_pairs(2, overlap=2)
     for pair in found:
         suggest(pair, "first")
-    decisions.decide(assignment=assignments.claim_next_pair(reviewer("bob")), decision=Decision(verdict="second"))
+    decisions.decide(
+        assignment=assignments.claim_next_pair(reviewer("bob")).assignment, decision=Decision(verdict="second")
+    )
     return found
 
 
@@ -72,10 +74,10 @@ def test_verdicts_are_hidden_until_reviewer_decides(pairs: list[Pair]) -> None:
     client = signed_in(ann)
     assert seen_by(client) == set()
     assert client.get("/api/v1/agreement/").json()["verdicts"] == 0
-    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     assert seen_by(client) == of(first)
     assert len(of(first)) == 3
-    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="")
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann).assignment, reason="")
     assert seen_by(client) == of(first)  # a skip can be taken back
 
 
@@ -87,7 +89,7 @@ def test_response_page_hides_verdicts_and_other_model_of_undecided_pair(pairs: l
     assert "is better" not in page
     assert "beta" not in page
     assert f'href="/review/{first.pk}/"' in page
-    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann).assignment, decision=Decision(verdict="tie"))
     page = client.get(f"/review/responses/{first.first_id}/").content.decode()
     assert "the other is better" in page
     assert "beta" in page
@@ -105,7 +107,7 @@ def test_verdicts_are_visible_to_non_reviewers_and_superusers_without_assignment
     assert seen_by(signed_in(User.objects.create_user("trainer"))) == every
     root = User.objects.create_superuser("root")
     assert seen_by(signed_in(root)) == every
-    held = assignments.claim_next_pair(root)
+    held = assignments.claim_next_pair(root).assignment
     assert seen_by(signed_in(root)) == every - of(held.pair)
     Preference.objects.update(first_verdict="")
     page = signed_in(root).get("/admin/preferences/preference/").content.decode()
@@ -114,7 +116,9 @@ def test_verdicts_are_visible_to_non_reviewers_and_superusers_without_assignment
 
 def test_verdicts_of_pairs_decided_by_others_are_visible(pairs: list[Pair]) -> None:
     first, _second = pairs
-    decisions.decide(assignment=assignments.claim_next_pair(reviewer("cat")), decision=Decision(verdict="tie"))
+    decisions.decide(
+        assignment=assignments.claim_next_pair(reviewer("cat")).assignment, decision=Decision(verdict="tie")
+    )
     assert seen_by(signed_in(reviewer("ann"))) == of(first)
 
 

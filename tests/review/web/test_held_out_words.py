@@ -64,6 +64,7 @@ def exported(client: Client, path: str, format: str) -> list[str]:
 def test_words_of_the_judge_are_for_those_who_may_see_reasons(pair: Pair) -> None:
     preference, _, listed, _ = shown(client_of(member()), pair)
     assert "its words are shown only to those who may see" in preference
+    assert [order in preference for order in ("first response</th>", "second response</th>")] == [True, True]
     assert QUOTED not in preference + listed and f'"id": {pair.suggestion_id}' in listed
     owner = shown(client_of(User.objects.get(username="owner")), pair)
     assert QUOTED in owner[0] and QUOTED in owner[2]

@@ -7,12 +7,16 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
 
 from preferences.models import IssueCategory
 from preferences.services import NewIssue
+from preferences.sides import Sides
+from review.issues import MarkedIssue, new_issues
 from review.models import Assignment, Pair
 from review.queue import assignments, backlog
 from review.queue.backlog import next_pair_by_run, review_progress
+from review.services import pairs_with_responses
 from runs.models import Run
 from tests.factories import stored_score
 from tests.review.pages import reviewer, suggest, waiting_pairs
@@ -108,7 +112,15 @@ def test_queue_reads_only_oldest_runs_and_reports_more(monkeypatch: Any) -> None
 def test_finished_run_does_not_hide_pairs_of_later_run() -> None:
     mine, other = waiting_pairs(1, overlap=2)[0], waiting_pairs(1)[0]
     user = reviewer()
-    assert assignments.claim_next_pair(user).pair == mine
+    assert assignments.claim_next_pair(user).assignment.pair == mine
     Assignment.objects.update(state="done")
-    assert assignments.claim_next_pair(user).pair == other
+    assert assignments.claim_next_pair(user).assignment.pair == other
     assert Run.objects.count() == 2
+
+
+def test_categories_of_marked_issues_are_read_at_once(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    (pair,) = pairs_with_responses(Pair.objects.filter(pk=waiting_pairs(1)[0].pk))
+    marked = [MarkedIssue(side="first", category=slug) for slug in ("style", "style", "security")]
+    with django_assert_num_queries(1):
+        found = new_issues(pair, marked, Sides(swapped=False), choices=False)
+    assert [issue.category.slug for issue in found] == ["style", "style", "security"]

@@ -54,7 +54,7 @@ def test_suggestion_is_shown_with_letters_of_reader() -> None:
 
 def decided(verdict: str = "first", **fields: Any) -> Preference:
     """A decision of Ann's, who has seen the second response as A, in her letters."""
-    mine = assignments.claim_next_pair(reviewer())
+    mine = assignments.claim_next_pair(reviewer()).assignment
     mark = MarkedIssue(side="second", category="style", note="Response A loops.")
     stored = decisions.decide(
         assignment=mine,
@@ -124,6 +124,6 @@ def test_defect_and_skip_reason_name_responses_by_id() -> None:
     assert CaseDefect.objects.get().description == (
         f"The test is wrong: response {first.first_id} says the same as response {first.second_id}."
     )
-    following = assignments.claim_next_pair(User.objects.get(username="ann"))
+    following = assignments.claim_next_pair(User.objects.get(username="ann")).assignment
     assignments.skip_pair(assignment=following, reason="A is not in English.")
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."

@@ -10,10 +10,10 @@ from django.core.management import call_command
 from hub.management.base import ReportConsole
 from hub.models import Case, EnvironmentVersion
 from runs.models import Run
-from runs.reports import formats as write
+from runs.reports import formats
 from runs.reports.comparison.files import comparison_markdown, difference_chart, ratio_text
+from runs.reports.comparison.rows import compared_rows, describe_comparison
 from runs.reports.comparison.terminal import print_comparison
-from runs.reports.comparison.verdicts import compared_rows, compared_verdict
 from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
 from runs.results.comparison.several import compare_all
 from runs.results.statistics.paired import paired_difference
@@ -314,11 +314,11 @@ def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[
     lines = out.getvalue().splitlines()
     for item in found.models[0].environments:
         (row,) = [line for line in lines if line.startswith(f"{item.slug} ")]
-        assert write.points(item.paired.difference) in row
-        assert write.interval(item.paired.low, item.paired.high) in row
-        assert write.p_value(item.paired.p_value) in row
+        assert formats.points(item.paired.difference) in row
+        assert formats.interval(item.paired.low, item.paired.high) in row
+        assert formats.p_value(item.paired.p_value) in row
         # A figure without a column of its own is printed below the table.
-        assert f"detectable {write.points(item.paired.mde).lstrip('+')} points" in out.getvalue() or "detectable" in (
+        assert f"detectable {formats.points(item.paired.mde).lstrip('+')} points" in out.getvalue() or "detectable" in (
             next(line for line in lines if "A - B" in line)
         )
     assert "…" not in out.getvalue()
@@ -364,4 +364,4 @@ def test_small_difference_that_is_shown_is_not_rounded_to_zero() -> None:
         notes=[],
     )
     wanted = "alpha is better than beta on sums by 0.03 points [0.01, 0.1] (n = 20,000 cases)."
-    assert compared_verdict(item, "alpha", "beta") == wanted
+    assert describe_comparison(item, "alpha", "beta") == wanted

@@ -12,7 +12,7 @@ from hub.models import Case
 from runs.models import Response, Run, RunResult
 from runs.reports.comparison.files import gate_lines
 from runs.reports.comparison.matrices import comparison_matrices
-from runs.reports.comparison.verdicts import compared_rows
+from runs.reports.comparison.rows import compared_rows
 from runs.results.comparison.gate import Condition, GateError, decide_gate, parse_gate
 from runs.results.comparison.pair import ComparisonError
 from runs.results.comparison.several import compare_all
