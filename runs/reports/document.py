@@ -12,7 +12,7 @@ from runs.reports.columns import result_json, rounded_cost
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import may_see_log, sees_endpoints
+from runs.selectors import may_see_log, sees_endpoints, shown_summaries
 from runs.stages import stages
 
 _REASONS = 5  # groups of equal reasons for each environment and model
@@ -38,7 +38,7 @@ def results_json(
         "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells, name_served=sees_endpoints(user)),
-        **run.summaries,
+        **shown_summaries(run),
         "mlflow": mlflow_ids(run, user),
     }
 
@@ -62,9 +62,9 @@ def mlflow_ids(run: Run, user: User | AnonymousUser | None = None) -> dict[str, 
 
 def stage_sentences(run: Run) -> list[str]:
     """Return a sentence for each stage after the last response: its summary, or why it failed."""
-    sentences = []
+    sentences, summaries = [], shown_summaries(run)
     for stage in stages():
-        summary = run.summaries.get(stage.key)
+        summary = summaries.get(stage.key)
         if summary is not None:
             failed = set(summary) == {"error"}
             sentences.append(f"{stage.title} failed: {summary['error']}" if failed else stage.describe_summary(summary))

@@ -33,6 +33,7 @@ from runs.selectors import (
     reason_without_target,
     sees_endpoints,
     shown_config,
+    shown_summaries,
     withheld_environments,
 )
 
@@ -76,7 +77,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [clean(note) for note in warnings(run, cells, name_served=sees_endpoints(user))],
             "stages": [clean(sentence) for sentence in stage_sentences(run)],
-            "summaries": {key: _json(value) for key, value in run.summaries.items()},
+            "summaries": {key: _json(value) for key, value in shown_summaries(run).items()},
             "config": clean(_json(shown_config(run, user)), lines=True),
             "host": _json(run.host),
         },
