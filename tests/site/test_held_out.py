@@ -7,7 +7,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from hub.gates.certificates import Certificate, GateResult
-from hub.models import Environment, EnvironmentVersion
+from hub.gates.queue import TRIES
+from hub.models import Environment, EnvironmentVersion, GateRequest
 from hub.protocols.calls import quoting
 from hub.selectors import list_withheld_environments, may_see_content
 from preferences.evidence import without_reasons
@@ -171,6 +172,19 @@ def test_certificates_say_what_failed_only_to_those_who_may_see_cases(run: Run) 
         assert (TARGET in page) is ("noted" in page) is may, user
 
 
+@pytest.mark.parametrize("tries", [1, TRIES])
+def test_problem_of_unfinished_gates_is_for_those_who_may_see_cases(run: Run, tries: int) -> None:
+    EnvironmentVersion.objects.update(certificate=None)
+    GateRequest.objects.create(version=EnvironmentVersion.objects.get(), tries=tries, problem=f"ValueError: {TARGET}")
+    client = Client()
+    for user, may in people().items():
+        client.force_login(user)
+        for url in ("/hub/sums/1.0.0/certificate/", "/hub/sums/1.0.0/"):
+            page = client.get(url).text
+            assert TARGET not in page or may, (user, url)
+        assert (TARGET in client.get("/hub/sums/1.0.0/certificate/").text) is may, user
+
+
 def test_search_does_not_match_withheld_reasons(run: Run) -> None:
     client = Client()
     for user, may in people().items():
@@ -211,7 +225,7 @@ def test_replies_quoted_by_stopped_models_and_stages_are_shown_to_nobody(run: Ru
     message = quoting("The endpoint answered 400.", f"bad request: {TARGET}")
     run.models.update(stopped=message)
     RunModel.objects.create(run=run, role="grader", label="judge", position=1, spec={}, stopped=message)
-    Run.objects.update(summaries={"tracking": {"error": message}})
+    Run.objects.update(summaries={"judge": {"error": message}})
     if not ended:
         Run.objects.update(status=Run.Status.RUNNING, evaluated_at=None)
     pages = ["/runs/{run}/", "/runs/{run}/report", "/runs/{run}/progress/"]
