@@ -233,6 +233,7 @@ def role_models(run: Run) -> dict[str, list[RunModel]]:
     return roles
 
 
+TRACKING = "tracking"  # the stage whose errors quote MLflow, which may repeat what is logged, and ids
 REASON_WITHHELD = "Held out: only the owner of the environment, curators and accounts with permission can see reasons."
 
 
@@ -277,14 +278,18 @@ def stop_reason(model: RunModel) -> str:
     return _without_reply(model.stopped, model.run)
 
 
-def shown_summaries(run: Run) -> dict[str, dict[str, JSON]]:
-    """Return the summaries of the stages of *run*, with errors as everybody may read them who sees the run."""
-    return {key: _shown_summary(summary, run) for key, summary in run.summaries.items()}
+def shown_summaries(run: Run, user: User | AnonymousUser | None = None) -> dict[str, dict[str, JSON]]:
+    """Return the summaries of the stages of *run* with errors as *user* may read them. None: an operator."""
+    return {key: _shown_summary(key, summary, run, user) for key, summary in run.summaries.items()}
 
 
-def _shown_summary(summary: dict[str, JSON], run: Run) -> dict[str, JSON]:
+def _shown_summary(key: str, summary: dict[str, JSON], run: Run, user: User | AnonymousUser | None) -> dict[str, JSON]:
     error = summary.get("error")
-    return {**summary, "error": _without_reply(error, run)} if isinstance(error, str) else summary
+    if not isinstance(error, str):
+        return summary
+    if key == TRACKING and not may_see_log(user, run):
+        return {**summary, "error": REASON_WITHHELD}
+    return {**summary, "error": _without_reply(error, run)}
 
 
 def _without_reply(message: str, run: Run) -> str:

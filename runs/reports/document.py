@@ -38,7 +38,7 @@ def results_json(
         "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells, name_served=sees_endpoints(user)),
-        **shown_summaries(run),
+        **shown_summaries(run, user),
         "mlflow": mlflow_ids(run, user),
     }
 
@@ -60,9 +60,12 @@ def mlflow_ids(run: Run, user: User | AnonymousUser | None = None) -> dict[str, 
     return {"run_ids": ids, "state": run.tracking_state}
 
 
-def stage_sentences(run: Run) -> list[str]:
-    """Return a sentence for each stage after the last response: its summary, or why it failed."""
-    sentences, summaries = [], shown_summaries(run)
+def stage_sentences(run: Run, user: User | AnonymousUser | None = None) -> list[str]:
+    """Return a sentence for each stage after the last response: its summary, or why it failed.
+
+    It leaves out errors that *user* may not read. None: an operator.
+    """
+    sentences, summaries = [], shown_summaries(run, user)
     for stage in stages():
         summary = summaries.get(stage.key)
         if summary is not None:

@@ -241,6 +241,18 @@ def test_replies_quoted_by_stopped_models_and_stages_are_shown_to_nobody(run: Ru
     assert f"bad request: {TARGET}" in client.get(f"/api/v1/runs/{run.pk}/report").text
 
 
+def test_errors_of_mlflow_are_for_those_who_may_see_the_log(run: Run) -> None:
+    error = f"MLflow rejected the assessment of trace tr-1: {TARGET}"
+    pages = ["/runs/{run}/", "/runs/{run}/report", "/api/v1/runs/{run}/report"]
+    client, readers = Client(), people()
+    for summary in ({"error": error}, {"state": "pending", "error": error}):
+        Run.objects.update(tracking_state="pending", tracking={"error": error}, summaries={"tracking": summary})
+        for user, may in readers.items():
+            client.force_login(user)
+            for page in pages:
+                assert ("trace tr-1" in client.get(page.format(run=run.pk)).getvalue().decode()) is may, (user, page)
+
+
 def test_held_out_rule_is_equal_for_objects_and_querysets(run: Run) -> None:
     environment = Environment.objects.get()
     for user, may in people().items():

@@ -125,8 +125,8 @@ def _page(request: HttpRequest, run: Run) -> dict[str, object]:
         "mlflow": mlflow_url(request.user, run),
         "mlflow_run_id": mlflow_run_id(request.user, run),
         "config": shown_config(run, request.user),
-        "stage_sentences": stage_sentences(run),
-        "summaries": shown_summaries(run),
+        "stage_sentences": stage_sentences(run, request.user),
+        "summaries": shown_summaries(run, request.user),
     }
     if run.status not in ENDED:
         context["live"] = get_live_run(request.user, run)
