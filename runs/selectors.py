@@ -13,6 +13,7 @@ from hub.common import wording
 from hub.common.errors import NotFound
 from hub.models import Case, Environment
 from hub.protocols.calls import split_quote
+from hub.protocols.messages import JSON
 from hub.selectors import (
     foreign_environments,
     is_curator,
@@ -232,6 +233,7 @@ def role_models(run: Run) -> dict[str, list[RunModel]]:
     return roles
 
 
+TRACKING = "tracking"  # the stage whose errors quote MLflow, which may repeat what is logged, and ids
 REASON_WITHHELD = "Held out: only the owner of the environment, curators and accounts with permission can see reasons."
 
 
@@ -269,6 +271,34 @@ def is_held_out(run: Run) -> bool:
     """Return whether the content of an environment of *run* is withheld from some users."""
     held_out = Q(version__environment__held_out=True) | Q(version__environment__partly_held_out=True)
     return run.environments.filter(held_out).exists()
+
+
+def stop_reason(model: RunModel) -> str:
+    """Return why *model* was stopped, as everybody may read it who sees its run; "" if it was not."""
+    return _without_reply(model.stopped, model.run)
+
+
+def shown_summaries(run: Run, user: User | AnonymousUser | None = None) -> dict[str, dict[str, JSON]]:
+    """Return the summaries of the stages of *run* with errors as *user* may read them. None: an operator."""
+    return {key: _shown_summary(key, summary, run, user) for key, summary in run.summaries.items()}
+
+
+def _shown_summary(key: str, summary: dict[str, JSON], run: Run, user: User | AnonymousUser | None) -> dict[str, JSON]:
+    error = summary.get("error")
+    if not isinstance(error, str):
+        return summary
+    if key == TRACKING and not may_see_log(user, run):
+        return {**summary, "error": REASON_WITHHELD}
+    return {**summary, "error": _without_reply(error, run)}
+
+
+def _without_reply(message: str, run: Run) -> str:
+    """Return *message* without the reply of an endpoint, which may repeat the request of a judge with the target.
+
+    Runs without held-out environments keep it.
+    """
+    own, reply = split_quote(message)
+    return own if reply and is_held_out(run) else message
 
 
 FLAGS = ("truncated", "refused", "limit")  # properties of responses that filters know

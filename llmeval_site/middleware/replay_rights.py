@@ -1,9 +1,11 @@
 """Check that the stored response to a repeated POST may still be sent to its user.
 
-Rights change within the day for which responses are stored: a user leaves a team or a group, and a token loses a scope.
+Rights change within the day for which responses are stored: a user leaves a team or a group, a token loses a scope, and
+an environment is held out.
 """
 
 import json
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -14,9 +16,10 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from rest_framework.exceptions import APIException
 from rest_framework.views import APIView
 
-from hub.models import Team
-from hub.selectors import list_foreign_environments
+from hub.models import Environment, Team
+from hub.selectors import list_foreign_environments, may_see_content
 from hub.teams.visibility import list_teams
+from preferences.evidence import may_read_words
 from review.models import Pair
 from runs.models import EpisodeSession, Run
 from runs.selectors import visible_runs
@@ -31,7 +34,13 @@ def find_lost_right(request: HttpRequest, user: User, *, location: str, body: by
     refusal = _refusal_of_view(request, match)
     if refusal is not None:
         return refusal
-    if _names_hidden(user, match) or (location and _names_hidden(user, _resolve(location))) or _is_hidden(user, body):
+    content = _read_object(body)
+    if (
+        _names_hidden(user, match)
+        or (location and _names_hidden(user, _resolve(location)))
+        or _is_hidden(user, content)
+        or _quotes_withheld(user, match, content)
+    ):
         return 404, "The first request succeeded, but your account may no longer see what its response shows."
     return None
 
@@ -80,18 +89,54 @@ def _names_hidden(user: User, address: ResolverMatch | None) -> bool:
     return False
 
 
-def _is_hidden(user: User, body: bytes) -> bool:
-    """Return whether a body, such as that of a batch, is about a run or an environment that is hidden from *user*."""
+def _read_object(body: bytes) -> dict[str, object]:
+    """Return the JSON object in *body*, and an empty one if it has none."""
     try:
         content = json.loads(body)
     except ValueError:
-        return False
-    if not isinstance(content, dict):
-        return False
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_hidden(user: User, content: Mapping[str, object]) -> bool:
+    """Return whether a body, such as that of a batch, is about a run or an environment that is hidden from *user*."""
     run, environment = content.get("run"), content.get("environment")
     if isinstance(run, int) and _run_is_hidden(user, run):
         return True
     return isinstance(environment, str) and _environment_is_hidden(user, environment.partition("@")[0])
+
+
+def _quotes_withheld(user: User, address: ResolverMatch, content: Mapping[str, object]) -> bool:
+    """Return whether a body has reasons of scores, or words of a judge, that *user* may no longer read.
+
+    That includes reasons in an episode that was deleted, because its environment is not known any more.
+    """
+    if _has_text(content.get("confirm"), "critique", "note"):
+        pairs = Pair.objects.select_related("suggestion__version__environment").exclude(suggestion=None)
+        pair = pairs.filter(pk=address.kwargs.get("pk", 0)).first()
+        return pair is not None and pair.suggestion is not None and not may_read_words(user, pair.suggestion)
+    info = content.get("info")
+    rules = info.get("rules") if isinstance(info, dict) else None
+    if not _has_text([content.get("items"), rules], "reason"):
+        return False
+    if "pk" in address.kwargs:
+        sessions = EpisodeSession.objects.select_related("case__version__environment")
+        session = sessions.filter(pk=address.kwargs["pk"]).first()
+        environment = None if session is None else session.case.version.environment
+    else:
+        slug = str(content.get("environment", "")).partition("@")[0]
+        environment = Environment.objects.filter(slug=slug).first()
+    return environment is None or not may_see_content(user, environment)
+
+
+def _has_text(value: object, *keys: str) -> bool:
+    """Return whether an object in *value* has a text that is not empty under one of *keys*."""
+    if isinstance(value, list):
+        return any(_has_text(item, *keys) for item in value)
+    if not isinstance(value, dict):
+        return False
+    found = (value.get(key) for key in keys)
+    return any(isinstance(text, str) and text for text in found) or _has_text(list(value.values()), *keys)
 
 
 def _run_is_hidden(user: User, pk: int) -> bool:

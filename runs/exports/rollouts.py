@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from hub.common.digests import digest
 from hub.models import CaseDefect, EnvironmentVersion
 from hub.protocols.messages import JSON, count_prompt_messages, plain_message_with_reasoning, tools_text
-from hub.selectors import get_offered_tools
+from hub.selectors import get_offered_tools, may_see_content
 from runs.exports.protocol import CHUNK, Export, ExportReport, LeftOut
 from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
 from runs.exports.rollout_formats.base import RolloutItem, RolloutRecord
@@ -40,20 +40,28 @@ _IN_PROCESS = "judged with code and tests in one process (trust: auto), where a 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutSelection:
-    """What to export; fields that are not given do not restrict it. `since` is a day in UTC."""
+    """What to export; fields that are not given do not restrict it. `since` is a day in UTC.
+
+    viewer: reasons of scores that they may not read are left out. None: an operator, who may read all.
+    """
 
     user: User | None = None
     environment: str = ""
     model: str = ""
     since: date | None = None
+    viewer: User | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRollout(RolloutItem):
-    """Episode. `held_out` holds ids of versions, `defective` ids of cases that a curator found wrong."""
+    """Episode. `defective` holds ids of cases that a curator found wrong.
+
+    `held_out` and `without_reasons` hold ids of versions: reasons of the latter are left out.
+    """
 
     session: EpisodeSession
     held_out: frozenset[int]
+    without_reasons: frozenset[int]
     defective: frozenset[int]
 
     def record(self) -> RolloutRecord:
@@ -68,7 +76,7 @@ class EpisodeRollout(RolloutItem):
             raise LeftOut(DEFECTIVE)
         if (session.score or {}).get("status") == "unscored":
             raise LeftOut(_UNSCORED)
-        return episode_record(session)
+        return episode_record(session, reasons=session.case.version_id not in self.without_reasons)
 
     def first_answer(self) -> int:
         return count_prompt_messages(self.session.state.get("messages", []), self.session.state.get("prompt"))
@@ -123,14 +131,18 @@ def episodes_export(selection: RolloutSelection, *, format: str = DEFAULT_FORMAT
         models = labelled.order_by("model").values_list("model", flat=True).distinct()
         check_known("model", selection.model, models, "model")
     used = EnvironmentVersion.objects.filter(pk__in=sessions.order_by().values("case__version_id"))
-    held_out = [version for version in used.select_related("environment") if is_held_out(version)]
+    versions, viewer = list(used.select_related("environment")), selection.viewer
+    held_out = [version for version in versions if is_held_out(version)]
     if selection.environment:
         refuse_held_out(held_out)
     excluded, defective = frozenset(version.pk for version in held_out), _defective(sessions)
+    without_reasons = frozenset(
+        version.pk for version in versions if viewer and not may_see_content(viewer, version.environment)
+    )
 
     def read() -> Iterator[RolloutItem]:
         for session in sessions.iterator(chunk_size=CHUNK):
-            yield EpisodeRollout(session, excluded, defective)
+            yield EpisodeRollout(session, excluded, without_reasons, defective)
 
     return Export(export_format, read)
 
@@ -195,10 +207,14 @@ def _defective(sessions: QuerySet[EpisodeSession]) -> frozenset[int]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def episode_record(session: EpisodeSession) -> RolloutRecord:
-    """Return the data of an episode. `usage` is null if the trainer did not send the usage of every step."""
+def episode_record(session: EpisodeSession, *, reasons: bool) -> RolloutRecord:
+    """Return the data of an episode. `usage` is null if the trainer did not send the usage of every step.
+
+    reasons: include the reasons of the rules.
+    """
     score, steps = session.score or {}, session.usage
     recordings: list[JSON] = [*session_recordings(session)]
+    rules = score.get("rules", [])
     return {
         "rollout": str(session.pk),
         "source": "episode",
@@ -213,7 +229,7 @@ def episode_record(session: EpisodeSession) -> RolloutRecord:
         "step_usage": steps,
         "group": session.group or None,
         "tokens": _step_tokens(session),
-        "rules": score.get("rules", []),
+        "rules": rules if reasons else [{**rule, "reason": ""} for rule in rules],
         "recordings": recordings,
         "user": session.user.username,
         "created_at": session.created_at.isoformat(),

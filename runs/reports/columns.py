@@ -11,6 +11,7 @@ from typing import Literal
 from runs.reports import formats
 from runs.results.figures import CellResult, InstructionCounts, Times
 from runs.results.statistics.mean_intervals import Estimate
+from runs.selectors import stop_reason
 
 Group = Literal["result", "counts", "spending"]  # a narrow terminal drops the last group first
 
@@ -119,7 +120,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(key="quarantined", value=lambda cell: len(cell.figures.quarantined_cases)),
     Column(key="incomplete", value=lambda cell: cell.incomplete),
     Column(key="recorded", value=lambda cell: cell.recorded),
-    Column(key="stopped", value=lambda cell: cell.run_model.stopped),
+    Column(key="stopped", value=lambda cell: stop_reason(cell.run_model)),
     Column(key="mean_score", value=lambda cell: _rounded(cell.figures.score.value)),
     Column(key="mean_score_ci95", value=lambda cell: _bounds(cell.figures.score)),
     Column(key="mean_score_ci_method", value=lambda cell: cell.figures.score.method),

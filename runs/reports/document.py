@@ -12,7 +12,7 @@ from runs.reports.columns import result_json, rounded_cost
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import may_see_log, sees_endpoints
+from runs.selectors import may_see_log, sees_endpoints, shown_summaries
 from runs.stages import stages
 
 _REASONS = 5  # groups of equal reasons for each environment and model
@@ -38,7 +38,7 @@ def results_json(
         "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells, name_served=sees_endpoints(user)),
-        **run.summaries,
+        **shown_summaries(run, user),
         "mlflow": mlflow_ids(run, user),
     }
 
@@ -60,11 +60,14 @@ def mlflow_ids(run: Run, user: User | AnonymousUser | None = None) -> dict[str, 
     return {"run_ids": ids, "state": run.tracking_state}
 
 
-def stage_sentences(run: Run) -> list[str]:
-    """Return a sentence for each stage after the last response: its summary, or why it failed."""
-    sentences = []
+def stage_sentences(run: Run, user: User | AnonymousUser | None = None) -> list[str]:
+    """Return a sentence for each stage after the last response: its summary, or why it failed.
+
+    It leaves out errors that *user* may not read. None: an operator.
+    """
+    sentences, summaries = [], shown_summaries(run, user)
     for stage in stages():
-        summary = run.summaries.get(stage.key)
+        summary = summaries.get(stage.key)
         if summary is not None:
             failed = set(summary) == {"error"}
             sentences.append(f"{stage.title} failed: {summary['error']}" if failed else stage.describe_summary(summary))

@@ -33,6 +33,7 @@ from runs.selectors import (
     reason_without_target,
     sees_endpoints,
     shown_config,
+    shown_summaries,
     withheld_environments,
 )
 
@@ -75,8 +76,8 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [clean(note) for note in warnings(run, cells, name_served=sees_endpoints(user))],
-            "stages": [clean(sentence) for sentence in stage_sentences(run)],
-            "summaries": {key: _json(value) for key, value in run.summaries.items()},
+            "stages": [clean(sentence) for sentence in stage_sentences(run, user)],
+            "summaries": {key: _json(value) for key, value in shown_summaries(run, user).items()},
             "config": clean(_json(shown_config(run, user)), lines=True),
             "host": _json(run.host),
         },

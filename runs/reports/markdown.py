@@ -31,7 +31,7 @@ def render_markdown(run: Run, *, user: User | AnonymousUser | None = None) -> st
     for environment, group in groupby(cells, key=lambda cell: cell.environment):
         lines += [f"## {formats.markdown(environment)}", "", *_table(list(group)), ""]
     lines += _reasons(cells)
-    notes = [*stage_sentences(run), *warnings(run, list(cells), name_served=sees_endpoints(user))]
+    notes = [*stage_sentences(run, user), *warnings(run, list(cells), name_served=sees_endpoints(user))]
     lines += [*(f"- {formats.markdown(note)}" for note in notes), ""] if notes else []
     lines += [f"Config `{run.config_hash}`. Intervals are 95 % confidence intervals of the accuracy.", ""]
     return "\n".join(lines)

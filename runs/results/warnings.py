@@ -8,6 +8,7 @@ from runs.models import Run
 from runs.providers.base import ModelSpec
 from runs.providers.registry import costs_money
 from runs.results.figures import CellResult
+from runs.selectors import stop_reason
 
 
 def warnings(run: Run, cells: Sequence[CellResult], *, name_served: bool = True) -> list[str]:
@@ -65,8 +66,10 @@ def _too_long_warnings(cells: Sequence[CellResult]) -> list[str]:
 
 
 def _stopped_model_warnings(run: Run) -> list[str]:
-    stopped = run.models.exclude(stopped="").order_by("role", "position").values_list("label", "role", "stopped")
-    return [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
+    return [
+        f"{model.label}{f' ({model.role})' if model.role else ''} was stopped: {stop_reason(model)}"
+        for model in run.models.exclude(stopped="").order_by("role", "position")
+    ]
 
 
 def _served_model_warnings(cells: Sequence[CellResult], *, named: bool) -> list[str]:

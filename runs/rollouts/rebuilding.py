@@ -18,12 +18,13 @@ from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
-from hub.selectors import compile_version
+from hub.selectors import compile_version, may_see_content
 from hub.teams.visibility import sees_team
-from runs.models import EpisodeSession
+from runs.models import EpisodeSession, Response
 from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
 from runs.rollouts.roles import TRAINER, RecordedCall, RecordingNotFound, RoleModels, list_role_endpoints
 from runs.rollouts.snapshots import remove_rollout_snapshots, rollout_folder
+from runs.selectors import reason_without_target
 from sandbox.client.settings import get_pool_options
 from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
@@ -55,7 +56,7 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     except (HarnessError, ScoringFailed, CaseError, ModelError, SandboxUnavailable) as error:
         # A batch, a list of cases and a drawn case leave the trainer without another hint at the case.
         # Code of the bundle decides what some of these errors say.
-        message = storable(f"Case {session.case.external_id!r}: {error}")
+        message = storable(f"Case {session.case.external_id!r}: {_shown_message(session, error)}")
         if isinstance(error, CaseError) or (isinstance(error, HarnessError | ScoringFailed) and not error.temporary):
             raise EnvironmentFailed(message) from None
         if isinstance(error, ModelError) and error.kind in _NEVER_REPLIES:
@@ -64,6 +65,19 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     session.state = storable(state)
     session.calls = [*session.calls, *storable(calls)]
     return result
+
+
+def _shown_message(
+    session: EpisodeSession, error: HarnessError | ScoringFailed | CaseError | ModelError | SandboxUnavailable
+) -> str:
+    """Return the message of *error*, without what the user of *session* may not read as the reason of a score."""
+    if may_see_content(session.user, session.case.version.environment):
+        return str(error)
+    if isinstance(error, ScoringFailed | ModelError):
+        kind = error.kind
+    else:
+        kind = "sandbox" if isinstance(error, SandboxUnavailable) else "environment"
+    return reason_without_target(str(error), Response.Status.ERRORED, kind)
 
 
 def _run(

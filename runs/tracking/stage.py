@@ -6,6 +6,7 @@ from django.db import connections
 
 from hub.protocols.messages import JSON
 from runs.models import Run
+from runs.selectors import TRACKING
 from runs.stages import RunSize, Stage, StageContext, StageEstimate
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig
@@ -15,7 +16,7 @@ from runs.tracking.sync import TrackingOutcome, address_without_password, track
 class TrackingStage(Stage[TrackingConfig]):
     """Last stage: logs the run with the summaries of the other stages."""
 
-    key = "tracking"
+    key = TRACKING
     title = "Tracking in MLflow"
     order = 100
     Config = TrackingConfig

@@ -8,7 +8,7 @@ from django.db.models import Count
 from runs.missing import count_missing, count_missing_by_status
 from runs.models import ENDED, Response, Run
 from runs.results.stored import count_responses, get_results
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, stop_reason
 from runs.spending import cost_so_far
 from runs.web.queries import list_quarantined
 
@@ -67,7 +67,7 @@ def get_progress(run: Run) -> RunProgressData:
                     "model": model.label,
                     "done": sum(by_status.values()),
                     "expected": environment.case_count * run.attempts,
-                    "stopped": model.stopped,
+                    "stopped": stop_reason(model),
                     "passed": by_status[Response.Status.PASSED],
                     "failed": by_status[Response.Status.FAILED],
                     "errored": by_status[Response.Status.ERRORED],

@@ -7,10 +7,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from hub.gates.certificates import Certificate, GateResult
-from hub.models import Environment, EnvironmentVersion
+from hub.gates.queue import TRIES
+from hub.models import Environment, EnvironmentVersion, GateRequest
+from hub.protocols.calls import quoting
 from hub.selectors import list_withheld_environments, may_see_content
 from preferences.evidence import without_reasons
-from runs.models import Run
+from runs.models import Run, RunModel
 from tests.factories import stored_archive, stored_response, stored_run, stored_score, stored_version
 from tests.members import member
 
@@ -170,6 +172,19 @@ def test_certificates_say_what_failed_only_to_those_who_may_see_cases(run: Run) 
         assert (TARGET in page) is ("noted" in page) is may, user
 
 
+@pytest.mark.parametrize("tries", [1, TRIES])
+def test_problem_of_unfinished_gates_is_for_those_who_may_see_cases(run: Run, tries: int) -> None:
+    EnvironmentVersion.objects.update(certificate=None)
+    GateRequest.objects.create(version=EnvironmentVersion.objects.get(), tries=tries, problem=f"ValueError: {TARGET}")
+    client = Client()
+    for user, may in people().items():
+        client.force_login(user)
+        for url in ("/hub/sums/1.0.0/certificate/", "/hub/sums/1.0.0/"):
+            page = client.get(url).text
+            assert TARGET not in page or may, (user, url)
+        assert (TARGET in client.get("/hub/sums/1.0.0/certificate/").text) is may, user
+
+
 def test_search_does_not_match_withheld_reasons(run: Run) -> None:
     client = Client()
     for user, may in people().items():
@@ -203,6 +218,39 @@ def test_errors_of_the_code_of_a_bundle_are_withheld_because_they_may_quote_the_
         for url in urls:
             page = html.unescape(client.get(address(url, run)).getvalue().decode())
             assert (TARGET in page) is may, (url, user)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_replies_quoted_by_stopped_models_and_stages_are_shown_to_nobody(run: Run, ended: bool) -> None:
+    message = quoting("The endpoint answered 400.", f"bad request: {TARGET}")
+    run.models.update(stopped=message)
+    RunModel.objects.create(run=run, role="grader", label="judge", position=1, spec={}, stopped=message)
+    Run.objects.update(summaries={"judge": {"error": message}})
+    if not ended:
+        Run.objects.update(status=Run.Status.RUNNING, evaluated_at=None)
+    pages = ["/runs/{run}/", "/runs/{run}/report", "/runs/{run}/progress/"]
+    pages += ["/api/v1/runs/{run}/", "/api/v1/runs/{run}/report", "/api/v1/runs/{run}/report?format=html"]
+    for user in people():
+        client = Client()
+        client.force_login(user)
+        for page in pages:
+            text = client.get(page.format(run=run.pk)).getvalue().decode()
+            assert f"bad request: {TARGET}" not in text, (page, user)
+            assert "The endpoint answered 400." in text or (ended and page in ("/runs/{run}/progress/",))
+    Environment.objects.update(held_out=False)
+    assert f"bad request: {TARGET}" in client.get(f"/api/v1/runs/{run.pk}/report").text
+
+
+def test_errors_of_mlflow_are_for_those_who_may_see_the_log(run: Run) -> None:
+    error = f"MLflow rejected the assessment of trace tr-1: {TARGET}"
+    pages = ["/runs/{run}/", "/runs/{run}/report", "/api/v1/runs/{run}/report"]
+    client, readers = Client(), people()
+    for summary in ({"error": error}, {"state": "pending", "error": error}):
+        Run.objects.update(tracking_state="pending", tracking={"error": error}, summaries={"tracking": summary})
+        for user, may in readers.items():
+            client.force_login(user)
+            for page in pages:
+                assert ("trace tr-1" in client.get(page.format(run=run.pk)).getvalue().decode()) is may, (user, page)
 
 
 def test_held_out_rule_is_equal_for_objects_and_querysets(run: Run) -> None:

@@ -30,6 +30,7 @@ from runs.selectors import (
     find_environment_of_another_team,
     may_delete,
     shown_config,
+    shown_summaries,
     visible_runs,
     withheld_environments,
 )
@@ -125,7 +126,8 @@ def _page(request: HttpRequest, run: Run) -> dict[str, object]:
         "mlflow": mlflow_url(request.user, run),
         "mlflow_run_id": mlflow_run_id(request.user, run),
         "config": shown_config(run, request.user),
-        "stage_sentences": stage_sentences(run),
+        "stage_sentences": stage_sentences(run, request.user),
+        "summaries": shown_summaries(run, request.user),
     }
     if run.status not in ENDED:
         context["live"] = get_live_run(request.user, run)

@@ -227,6 +227,28 @@ def test_rest_export_contains_only_own_episodes(user: User, version: Environment
         assert client.get(f"/api/v1/episodes/export?{wrong}").status_code == 400
 
 
+def test_rest_export_withholds_reasons_if_a_split_of_the_environment_is_held_out(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    play(user, version, "peru", "Cusco")
+    client = APIClient()
+    client.force_authenticate(user)
+
+    def exported() -> str:
+        answer: Any = client.get("/api/v1/episodes/export")
+        return b"".join(answer.streaming_content).decode()
+
+    assert "Lima" in exported()
+    Environment.objects.update(partly_held_out=True)
+    (row,) = map(json.loads, exported().splitlines())
+    assert "Lima" not in json.dumps(row)
+    assert (row["rules"][0]["value"], row["rules"][0]["reason"]) == (0.0, "")
+    export_episodes(tmp_path / "out.jsonl", RolloutSelection(user=user))  # of an operator
+    assert "Lima" in (tmp_path / "out.jsonl").read_text()
+    Environment.objects.update(owner=user)
+    assert "Lima" in exported()
+
+
 def test_command_suggests_names_of_users_and_models(user: User, version: EnvironmentVersion, tmp_path: Path) -> None:
     play(user, version, "france", "Paris", model="step-100")
     for option, given, known in (("--user", "triner", "trainer"), ("--model", "stp-100", "step-100")):

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
@@ -14,10 +14,13 @@ from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.middleware.idempotency import ABANDONED_AFTER, RETENTION
 from llmeval_site.models import ApiToken, IdempotencyRecord, Webhook
+from preferences.models import Preference
 from review.models import Assignment
-from runs.models import ModelEndpoint, Run
+from review.queue.assignments import claim_pair
+from runs.models import EpisodeSession, ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
+from tests.review.pages import suggest, waiting_pairs
 from tests.site.teams.world import KEY, make_world
 
 pytestmark = pytest.mark.django_db
@@ -193,6 +196,70 @@ def test_episodes_of_a_team_that_the_user_has_left_are_not_shown_again(
     assert [send().status_code // 100 for _ in range(2)] == [2, 2]
     runner.groups.remove(team.group)
     assert send().status_code == 404
+
+
+def test_reasons_of_scores_are_not_shown_again_once_they_are_withheld(client: Client, runner: User) -> None:
+    case = Case.objects.values_list("external_id", flat=True)[0]
+    items = [{"case": case, "messages": [{"role": "assistant", "content": "nonsense"}]}]
+
+    def send(key: str) -> Any:
+        body = json.dumps({"environment": "capitals", "items": items})
+        header = {"Idempotency-Key": key}
+        return client.post("/api/v1/score", body, content_type="application/json", headers=header)
+
+    assert "found 'nonsense'" in send("k1").text and "found 'nonsense'" in send("k1").text
+    Environment.objects.update(partly_held_out=True)
+    answer = send("k1")
+    assert (answer.status_code, "may no longer see" in answer.text) == (404, True)
+    assert send("k2").json() == send("k2").json() and "nonsense" not in send("k2").text
+    Environment.objects.update(owner=runner)
+    assert "found 'nonsense'" in send("k1").text
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [("step", {"message": {"role": "assistant", "content": "nonsense"}}), ("finish", {"reason": "tokens"})],
+)
+def test_reasons_in_the_answer_to_a_step_are_not_shown_again_once_they_are_withheld(
+    client: Client, runner: User, action: str, body: dict[str, Any]
+) -> None:
+    begun = client.post("/api/v1/episodes/", {"environment": "capitals"}, content_type="application/json").json()
+
+    def send() -> Any:
+        path, header = f"/api/v1/episodes/{begun['id']}/{action}", {"Idempotency-Key": "k1"}
+        return client.post(path, json.dumps(body), content_type="application/json", headers=header)
+
+    first = send()
+    assert first.status_code == 200 and any(rule["reason"] for rule in first.json()["info"]["rules"].values())
+    assert send().json() == first.json()
+    Environment.objects.update(held_out=True)
+    assert send().status_code == 404
+    Environment.objects.update(owner=runner)
+    assert send().json() == first.json()
+    EpisodeSession.objects.all().delete()
+    assert send().status_code == 404
+
+
+def test_words_of_a_judge_are_not_shown_again_once_they_are_withheld(client: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="ff")
+    suggestion = suggest(pair, critique="Expected fifteen.")
+    Preference.objects.filter(pk=suggestion.pk).update(saw_evidence=True)
+    Environment.objects.update(held_out=True)
+    user = member("Reviewer")
+    user.user_permissions.add(Permission.objects.get(codename="view_held_out"))
+    client.force_login(user)
+    assignment = claim_pair(pair, user)
+    Assignment.objects.filter(pk=assignment.pk).update(hides_suggestion=True)
+
+    def send() -> Any:
+        path, header = f"/api/v1/pairs/{pair.pk}/decision", {"Idempotency-Key": "k1"}
+        return client.post(path, {"verdict": "A"}, content_type="application/json", headers=header)
+
+    assert "Expected fifteen." in send().text and "Expected fifteen." in send().text
+    user.user_permissions.clear()
+    assert send().status_code == 404
+    Preference.objects.filter(pk=suggestion.pk).update(saw_evidence=False)
+    assert send().status_code == 200
 
 
 def test_decision_on_a_pair_of_a_team_that_the_reviewer_has_left_is_not_shown_again(client: Client) -> None:

@@ -85,6 +85,27 @@ def test_broken_code_is_answered_with_422_and_not_as_an_outage(api: APIClient, v
     assert scored.json()["items"][0]["error"]["code"] == "environment_failed"
 
 
+def test_errors_of_code_are_withheld_with_the_reasons_of_scores(
+    api: APIClient, version: EnvironmentVersion, user: User
+) -> None:
+    begun = post(api, "episodes/", environment="counting", case="sound").json()
+
+    def said() -> str:
+        answers = [
+            post(api, "episodes/", environment="counting", case="broken"),
+            post(api, f"episodes/{begun['id']}/step", message=MESSAGE, turn=0),
+            post(api, "score", environment="counting", items=[{"case": "broken", "messages": [MESSAGE]}]),
+        ]
+        assert [answer.status_code for answer in answers] == [422, 422, 200]
+        return "".join(answer.content.decode() for answer in answers)
+
+    assert "KeyError" in said() and "words.txt" in said()
+    Environment.objects.update(partly_held_out=True)
+    assert "KeyError" not in said() and "words.txt" not in said() and "Held out:" in said()
+    Environment.objects.update(owner=user)
+    assert "KeyError" in said() and "words.txt" in said()
+
+
 def test_case_that_does_not_fit_the_environment_is_answered_with_422(
     api: APIClient, version: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
