@@ -275,7 +275,7 @@ def is_held_out(run: Run) -> bool:
 
 def stop_reason(model: RunModel) -> str:
     """Return why *model* was stopped, as everybody may read it who sees its run; "" if it was not."""
-    return _without_reply(model.stopped, model.run)
+    return _without_reply(model.stopped, model.run) if model.stopped else ""
 
 
 def shown_summaries(run: Run, user: User | AnonymousUser | None = None) -> dict[str, dict[str, JSON]]:

@@ -62,7 +62,7 @@ class EpisodeExport(EpisodeEndpoint):
             environment=given["environment"],
             model=given["model"],
             since=given["since"],
-            viewer=requesting_user(request),
+            viewer=signed_in_user(request),
         )
         return download_episodes(selection, format=given["format"]).response
 
