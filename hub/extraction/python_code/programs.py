@@ -11,6 +11,7 @@ from hub.extraction.fences import Fence, language, split, split_lines
 from hub.extraction.normalization import clean, with_line_feeds, without_reasoning
 from hub.extraction.python_code.dependencies import describe_line, without_usage
 from hub.extraction.python_code.syntax import (
+    assigned_values,
     bound,
     code_regions,
     compiles,
@@ -250,6 +251,12 @@ def _count_implemented(block: _Block, names: Collection[str]) -> int:
     return len((implemented_names(tree, returning=block.cut) & set(names)) - elided_names(block.text, tree))
 
 
+def _count_values(block: _Block, names: Collection[str]) -> int:
+    """Return how many of *names* the block assigns a value that is no function, as explanations often do."""
+    tree = parsed(block.text)
+    return len(assigned_values(tree) & set(names)) if tree else 0
+
+
 def _count_streams(text: str) -> int:
     """Return how many of the standard input and output a program uses. A part of it, or a test of it, uses fewer."""
     return sum(pattern.search(text) is not None for pattern in (_READS, _WRITES))
@@ -300,6 +307,7 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
         key=lambda i: (
             _count_implemented(blocks[i], names),
             _count_defined(blocks[i], names),
+            -_count_values(blocks[i], names),
             0 if names else _count_streams(blocks[i].text),
             not only_shows_data(blocks[i].text),
             not blocks[i].is_text,

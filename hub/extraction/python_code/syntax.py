@@ -108,6 +108,29 @@ def implemented_names_in(source: str) -> set[str]:
     return implemented_names(tree) if tree else set()
 
 
+def assigned_values(tree: ast.Module) -> set[str]:
+    """Return the names that *tree* binds only to values that are no functions: `total = 0`, `total = total([1, 2])`."""
+    values, others = set[str](), set[str]()
+    for node in tree.body:
+        is_value = isinstance(node, ast.For | ast.AugAssign) or (
+            isinstance(node, ast.Assign | ast.AnnAssign) and _is_plain_value(node)
+        )
+        names = bound(ast.Module([node], []))
+        if is_value:
+            values |= names
+        else:
+            others |= names
+    return values - others
+
+
+def _is_plain_value(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Return whether the value is no function, or a result of the function whose name is assigned."""
+    if isinstance(node.value, ast.Call):
+        function = node.value.func
+        return isinstance(function, ast.Name) and function.id in bound(ast.Module([node], []))
+    return not isinstance(node.value, ast.Lambda | ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.NamedExpr)
+
+
 def elided_names(source: str, tree: ast.Module) -> set[str]:
     """Return the names of functions and classes in *tree* with a comment for code left out: `# ... rest as before`."""
     lines = split_lines(source)

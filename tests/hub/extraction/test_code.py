@@ -150,6 +150,33 @@ def test_corrected_helper_is_used() -> None:
     assert runs(text) == 6
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        "total = 0\nfor x in xs:\n    total += x",
+        "total = 0\nfor x in [1, 2]:\n    total += x",
+        "total = total([1, 2])\nprint(total)",
+        "total: int = 0",
+        "for total in [1, 2]:\n    print(total)",
+    ],
+)
+def test_later_block_that_assigns_a_value_to_the_name_does_not_replace_the_function(later: str) -> None:
+    function = "def total(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
+    text = f"```python\n{function}\n```\nThis is how it is used:\n```python\n{later}\n```"
+    assert runs(text) == 6
+
+
+@pytest.mark.parametrize("later", ["total = lambda xs: sum(xs)", "total = sum", "total = (lambda f: f)(sum)"])
+def test_later_block_that_assigns_a_function_replaces_the_earlier_one(later: str) -> None:
+    text = f"```python\ndef total(xs):\n    return 0\n```\nBetter:\n```python\n{later}\n```"
+    assert runs(text) == 6
+
+
+def test_last_block_that_assigns_a_wanted_value_is_used() -> None:
+    text = "```python\nPRIMES = [2, 4]\n```\nBetter:\n```python\nPRIMES = [2, 3]\n```"
+    assert code(text, wanted=["PRIMES"]).text.strip() == "PRIMES = [2, 3]"
+
+
 def test_wanted_names_select_the_block_without_an_entry_point() -> None:
     text = f"```python\n{SUM}```\nFor example\n```python\nprint(total([1, 2]))\n```"
     assert "print" not in code(text, wanted=["total"]).text
