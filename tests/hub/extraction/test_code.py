@@ -327,6 +327,28 @@ def test_settings_of_the_standard_library_are_kept(setting: str) -> None:
     assert setting in code(text, entry_point="total").text
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "import pytest\n\ndef test_total():\n    assert total([1]) == 9",
+        "import pytest\n\n@pytest.mark.parametrize('x', [1])\ndef test_total(x):\n    assert total([x]) == 9",
+        "import pytest as pt\n\nclass TestTotal:\n    def test_it(self):\n        with pt.raises(TypeError):\n"
+        "            total(1)\n\nif __name__ == '__main__':\n    pt.main()",
+        "from hypothesis import given\n\n@given(...)\ndef test_total(x: list[int]):\n    assert total(x)",
+    ],
+)
+@pytest.mark.parametrize("order", ["{tests}\n\n{function}", "{function}\n{tests}"])
+def test_library_that_only_the_tests_of_the_answer_need_is_dropped(tests: str, order: str) -> None:
+    program = code(order.format(function=SUM, tests=tests), entry_point="total").text
+    assert "return sum(xs)" in program
+    assert "pytest" not in program and "hypothesis" not in program
+
+
+def test_test_library_that_the_function_uses_is_kept() -> None:
+    program = "import pytest\n\ndef total(xs):\n    return sum(xs) == pytest.approx(6)\n"
+    assert code(program, entry_point="total").text.strip() == program.strip()
+
+
 def test_definition_that_reads_a_dropped_name_is_dropped() -> None:
     app = "from flask import Flask\napp = Flask(__name__)"
     text = f"```python\n{app}\n{SUM}\n@app.route('/')\ndef home():\n    return 1\n```"
