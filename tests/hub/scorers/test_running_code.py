@@ -71,6 +71,13 @@ async def test_reason_names_no_function_of_the_sandbox(code: str, sandbox_pool: 
     assert "candidate() == [1]" in verdict.reason and "__llm_eval" not in verdict.reason
 
 
+@pytest.mark.parametrize("tests", [CHECK, ["assert add(1, 2) == 3"]])
+async def test_reason_names_a_coroutine_without_the_function_of_the_sandbox(tests: Any, sandbox_pool: Any) -> None:
+    text = ADD.replace("def", "async def")
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, entry_point="add")
+    assert verdict.reason.endswith("(1, 2) == 3; got <coroutine object>")
+
+
 RANDOM = "```python\nimport random\ndef f(): return random.random()\n```"
 PATCHED = """
 from unittest.mock import patch
