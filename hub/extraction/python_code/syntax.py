@@ -109,26 +109,26 @@ def implemented_names_in(source: str) -> set[str]:
 
 
 def assigned_values(tree: ast.Module) -> set[str]:
-    """Return the names that *tree* binds only to values that are no functions: `total = 0`, `total = total([1, 2])`."""
+    """Return the names that *tree* binds only to what is hardly a function: `total = 0`, `total = total([1, 2])`."""
     values, others = set[str](), set[str]()
-    for node in tree.body:
-        is_value = isinstance(node, ast.For | ast.AugAssign) or (
-            isinstance(node, ast.Assign | ast.AnnAssign) and _is_plain_value(node)
-        )
-        names = bound(ast.Module([node], []))
-        if is_value:
-            values |= names
-        else:
-            others |= names
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        is_definition = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        is_function = isinstance(node, ast.Assign | ast.AnnAssign) and _may_be_function(node.value)
+        if isinstance(node, ast.stmt):
+            is_other = is_definition or is_function or isinstance(node, ast.Import | ast.ImportFrom)
+            (others if is_other else values).update(bound(ast.Module([node], [])))
+        if not is_definition:
+            parts = ast.iter_child_nodes(node)
+            pending += [part for part in parts if isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case)]
     return values - others
 
 
-def _is_plain_value(node: ast.Assign | ast.AnnAssign) -> bool:
-    """Return whether the value is no function, or a result of the function whose name is assigned."""
-    if isinstance(node.value, ast.Call):
-        function = node.value.func
-        return isinstance(function, ast.Name) and function.id in bound(ast.Module([node], []))
-    return not isinstance(node.value, ast.Lambda | ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.NamedExpr)
+def _may_be_function(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func) in ("partial", "functools.partial")
+    return isinstance(value, ast.Lambda | ast.Name | ast.Attribute)
 
 
 def elided_names(source: str, tree: ast.Module) -> set[str]:

@@ -158,6 +158,10 @@ def test_corrected_helper_is_used() -> None:
         "total = total([1, 2])\nprint(total)",
         "total: int = 0",
         "for total in [1, 2]:\n    print(total)",
+        "xs = list(map(int, input().split()))\ntotal = sum(xs)",
+        "if __name__ == '__main__':\n    total = total([1, 2])\n    print(total)",
+        "with open('total.txt') as total:\n    print(total.read())",
+        "from functools import lru_cache\ntotal = lru_cache(total)",
     ],
 )
 def test_later_block_that_assigns_a_value_to_the_name_does_not_replace_the_function(later: str) -> None:
@@ -166,7 +170,9 @@ def test_later_block_that_assigns_a_value_to_the_name_does_not_replace_the_funct
     assert runs(text) == 6
 
 
-@pytest.mark.parametrize("later", ["total = lambda xs: sum(xs)", "total = sum", "total = (lambda f: f)(sum)"])
+@pytest.mark.parametrize(
+    "later", ["total = lambda xs: sum(xs)", "total = sum", "from functools import partial\ntotal = partial(sum)"]
+)
 def test_later_block_that_assigns_a_function_replaces_the_earlier_one(later: str) -> None:
     text = f"```python\ndef total(xs):\n    return 0\n```\nBetter:\n```python\n{later}\n```"
     assert runs(text) == 6
