@@ -21,6 +21,7 @@ _USES = frozenset(
         *("write", "writelines", "flush", "print", "pprint", "input", "read", "readline", "readlines"),
     )
 )
+_TEST_LIBRARIES = frozenset(("hypothesis", "nose", "parameterized", "pytest"))
 _READING_METHODS = frozenset(("get", "items", "keys", "values", "copy", "index", "count", "join", "format", "split"))
 _CHANGING_BUILTINS = frozenset(("setattr", "delattr", "exec", "eval", "next", "__import__"))
 _BUILTINS = frozenset(dir(builtins))
@@ -40,7 +41,12 @@ def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, 
     tree = parsed(source)
     if tree is None or not names or len(tree.body) > _MAX_STATEMENTS:
         return source, ()
-    if all(isinstance(node, (*_DEFINITIONS, *_IMPORTS)) or _is_harmless(node) for node in tree.body):
+    if all(
+        isinstance(node, _DEFINITIONS)
+        or (isinstance(node, _IMPORTS) and not _is_test_library(node))
+        or _is_harmless(node)
+        for node in tree.body
+    ):
         return source, ()  # as most answers, whose names need not be looked up then
     program = _Program(source, tree, names)
     dropped = program.unneeded()
@@ -128,6 +134,10 @@ class _Program:
         for statement in self.statements:
             if statement.is_definition or statement.is_harmless:
                 kept.add(statement)
+        # The answer's own tests, with the libraries that only they need.
+        libraries = {s for s in self.statements if s not in kept and s.is_import and _is_test_library(s.node)}
+        of_tests = {name for s in libraries for name in s.binds}
+        kept = {s for s in kept if not s.is_definition or s.binds & needed or s.reads.isdisjoint(of_tests)}
         # A definition that reads a dropped name while it is executed would fail.
         while True:
             have = {name for s in kept for name in s.binds}
@@ -144,7 +154,8 @@ class _Program:
         used = {name for s in self.statements if s not in kept and not s.is_import for name in s.reads}
         for statement in self.statements:
             only_used = statement.binds and statement.binds <= used - read
-            if statement.is_import and not (only_used and _may_be_missing(statement.node)):
+            unneeded = statement in libraries or (only_used and _may_be_missing(statement.node))
+            if statement.is_import and not unneeded:
                 kept.add(statement)
         return [s for s in self.statements if s not in kept]
 
@@ -288,6 +299,11 @@ def _may_be_missing(node: ast.stmt) -> bool:
     """Return whether an import can fail, because it is not only from the standard library."""
     modules = set(_imported(node).values())
     return "*" not in _imported(node) and not modules <= sys.stdlib_module_names
+
+
+def _is_test_library(node: ast.stmt) -> bool:
+    modules = set(_imported(node).values())
+    return bool(modules) and modules <= _TEST_LIBRARIES and "*" not in _imported(node)
 
 
 def _base(node: ast.expr) -> str | None:

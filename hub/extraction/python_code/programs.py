@@ -11,6 +11,7 @@ from hub.extraction.fences import Fence, language, split, split_lines
 from hub.extraction.normalization import clean, with_line_feeds, without_reasoning
 from hub.extraction.python_code.dependencies import describe_line, without_usage
 from hub.extraction.python_code.syntax import (
+    assigned_values,
     bound,
     code_regions,
     compiles,
@@ -40,6 +41,7 @@ _TEXT = {"text", "txt", "plaintext"}
 _UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
+_HEADER = re.compile(r"(?:def|class|async\s+def)\s+\w+\s*[(:]")
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
 _STREAMS = 2  # standard input and output
 _MAX_ENDS = 5  # fences tried, from the last on, as the end of a program that contains fences
@@ -250,6 +252,12 @@ def _count_implemented(block: _Block, names: Collection[str]) -> int:
     return len((implemented_names(tree, returning=block.cut) & set(names)) - elided_names(block.text, tree))
 
 
+def _count_values(block: _Block, names: Collection[str]) -> int:
+    """Return how many of *names* the block assigns a value that is no function, as explanations often do."""
+    tree = parsed(block.text)
+    return len(assigned_values(tree) & set(names)) if tree else 0
+
+
 def _count_streams(text: str) -> int:
     """Return how many of the standard input and output a program uses. A part of it, or a test of it, uses fewer."""
     return sum(pattern.search(text) is not None for pattern in (_READS, _WRITES))
@@ -300,6 +308,7 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
         key=lambda i: (
             _count_implemented(blocks[i], names),
             _count_defined(blocks[i], names),
+            -_count_values(blocks[i], names),
             0 if names else _count_streams(blocks[i].text),
             not only_shows_data(blocks[i].text),
             not blocks[i].is_text,
@@ -375,7 +384,7 @@ def continue_prefix(prefix: str, body: str) -> str | None:
     """Return *prefix* (a signature and docstring) followed by *body*; None if that does not compile.
 
     A body may be indented, not indented at all or indented except in its first line. Prose before and after it is
-    removed.
+    removed. A program that does without the parameters of the prefix's function is no body.
     """
     body = body.strip("\n")
     if not body.strip():
@@ -385,6 +394,8 @@ def continue_prefix(prefix: str, body: str) -> str | None:
     for part in (body, _before_prose(body), _before_prose(_after_prose(body))):
         if not part.strip():
             continue
+        if _stands_alone(part, prefix):
+            return None
         flush = textwrap.indent(textwrap.dedent(part), _indent(prefix))
         first, _, rest = part.partition("\n")
         hanging = f"{_indent(prefix)}{first.strip()}\n{rest}"
@@ -394,6 +405,20 @@ def continue_prefix(prefix: str, body: str) -> str | None:
             if compiles(source):
                 return source
     return None
+
+
+def _stands_alone(body: str, prefix: str) -> bool:
+    """Return whether *body* is a program with definitions of its own, or a value, and reads none of the parameters."""
+    source = textwrap.dedent(body)
+    tree, begun = parsed(source), parsed(_with_body(prefix, "pass"))
+    if tree is None or begun is None or not begun.body:
+        return False
+    function = begun.body[-1]
+    parameters = {part.arg for part in ast.walk(function) if isinstance(part, ast.arg)}
+    if not parameters or not undefined_names(source).isdisjoint(parameters):
+        return False
+    has_definitions = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
+    return has_definitions or not does_something(source)
 
 
 def _with_body(prefix: str, body: str) -> str:
@@ -426,7 +451,12 @@ def _first_paragraph(text: str) -> str:
 
 
 def _after_prose(text: str) -> str:
-    """Return *text* from the first indented line on, without prose before it."""
+    """Return *text* from the first indented line on, without prose before it.
+
+    If that line is the body of a definition, *text* is returned.
+    """
     lines = split_lines(text)
     start = next((i for i, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0)
+    if any(map(_HEADER.match, lines[:start])):
+        return text
     return "\n".join(lines[start:])

@@ -108,6 +108,29 @@ def implemented_names_in(source: str) -> set[str]:
     return implemented_names(tree) if tree else set()
 
 
+def assigned_values(tree: ast.Module) -> set[str]:
+    """Return the names that *tree* binds only to what is hardly a function: `total = 0`, `total = total([1, 2])`."""
+    values, others = set[str](), set[str]()
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        is_definition = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        is_function = isinstance(node, ast.Assign | ast.AnnAssign) and _may_be_function(node.value)
+        if isinstance(node, ast.stmt):
+            is_other = is_definition or is_function or isinstance(node, ast.Import | ast.ImportFrom)
+            (others if is_other else values).update(bound(ast.Module([node], [])))
+        if not is_definition:
+            parts = ast.iter_child_nodes(node)
+            pending += [part for part in parts if isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case)]
+    return values - others
+
+
+def _may_be_function(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func) in ("partial", "functools.partial")
+    return isinstance(value, ast.Lambda | ast.Name | ast.Attribute)
+
+
 def elided_names(source: str, tree: ast.Module) -> set[str]:
     """Return the names of functions and classes in *tree* with a comment for code left out: `# ... rest as before`."""
     lines = split_lines(source)

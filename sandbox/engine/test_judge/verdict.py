@@ -4,6 +4,7 @@ import ast
 import os
 import reprlib
 from collections.abc import Iterable
+from types import CoroutineType
 from typing import NotRequired, TypedDict
 
 from ..protocol import codec
@@ -250,6 +251,8 @@ class _Repr(reprlib.Repr):
     def repr1(self, x: object, level: int) -> str:
         if isinstance(x, Proxy):
             return f"<{state_of(x).class_name} object>"
+        if isinstance(x, CoroutineType):  # its name is that of a function of the sandbox
+            return "<coroutine object>"
         if isinstance(x, codec.Opaque):
             return repr(x)
         return super().repr1(x, level)

@@ -150,6 +150,39 @@ def test_corrected_helper_is_used() -> None:
     assert runs(text) == 6
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        "total = 0\nfor x in xs:\n    total += x",
+        "total = 0\nfor x in [1, 2]:\n    total += x",
+        "total = total([1, 2])\nprint(total)",
+        "total: int = 0",
+        "for total in [1, 2]:\n    print(total)",
+        "xs = list(map(int, input().split()))\ntotal = sum(xs)",
+        "if __name__ == '__main__':\n    total = total([1, 2])\n    print(total)",
+        "with open('total.txt') as total:\n    print(total.read())",
+        "from functools import lru_cache\ntotal = lru_cache(total)",
+    ],
+)
+def test_later_block_that_assigns_a_value_to_the_name_does_not_replace_the_function(later: str) -> None:
+    function = "def total(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
+    text = f"```python\n{function}\n```\nThis is how it is used:\n```python\n{later}\n```"
+    assert runs(text) == 6
+
+
+@pytest.mark.parametrize(
+    "later", ["total = lambda xs: sum(xs)", "total = sum", "from functools import partial\ntotal = partial(sum)"]
+)
+def test_later_block_that_assigns_a_function_replaces_the_earlier_one(later: str) -> None:
+    text = f"```python\ndef total(xs):\n    return 0\n```\nBetter:\n```python\n{later}\n```"
+    assert runs(text) == 6
+
+
+def test_last_block_that_assigns_a_wanted_value_is_used() -> None:
+    text = "```python\nPRIMES = [2, 4]\n```\nBetter:\n```python\nPRIMES = [2, 3]\n```"
+    assert code(text, wanted=["PRIMES"]).text.strip() == "PRIMES = [2, 3]"
+
+
 def test_wanted_names_select_the_block_without_an_entry_point() -> None:
     text = f"```python\n{SUM}```\nFor example\n```python\nprint(total([1, 2]))\n```"
     assert "print" not in code(text, wanted=["total"]).text
@@ -298,6 +331,28 @@ def test_statements_that_the_function_depends_on_are_kept(setting_up: str) -> No
 def test_settings_of_the_standard_library_are_kept(setting: str) -> None:
     text = f"import sys, random, builtins\nfrom decimal import getcontext\n{setting}\n{SUM}"
     assert setting in code(text, entry_point="total").text
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "import pytest\n\ndef test_total():\n    assert total([1]) == 9",
+        "import pytest\n\n@pytest.mark.parametrize('x', [1])\ndef test_total(x):\n    assert total([x]) == 9",
+        "import pytest as pt\n\nclass TestTotal:\n    def test_it(self):\n        with pt.raises(TypeError):\n"
+        "            total(1)\n\nif __name__ == '__main__':\n    pt.main()",
+        "from hypothesis import given\n\n@given(...)\ndef test_total(x: list[int]):\n    assert total(x)",
+    ],
+)
+@pytest.mark.parametrize("order", ["{tests}\n\n{function}", "{function}\n{tests}"])
+def test_library_that_only_the_tests_of_the_answer_need_is_dropped(tests: str, order: str) -> None:
+    program = code(order.format(function=SUM, tests=tests), entry_point="total").text
+    assert "return sum(xs)" in program
+    assert "pytest" not in program and "hypothesis" not in program
+
+
+def test_test_library_that_the_function_uses_is_kept() -> None:
+    program = "import pytest\n\ndef total(xs):\n    return sum(xs) == pytest.approx(6)\n"
+    assert code(program, entry_point="total").text.strip() == program.strip()
 
 
 def test_definition_that_reads_a_dropped_name_is_dropped() -> None:

@@ -71,6 +71,50 @@ async def test_reason_names_no_function_of_the_sandbox(code: str, sandbox_pool: 
     assert "candidate() == [1]" in verdict.reason and "__llm_eval" not in verdict.reason
 
 
+@pytest.mark.parametrize("tests", [CHECK, ["assert add(1, 2) == 3"]])
+async def test_reason_names_a_coroutine_without_the_function_of_the_sandbox(tests: Any, sandbox_pool: Any) -> None:
+    text = ADD.replace("def", "async def")
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=tests, entry_point="add")
+    assert verdict.reason.endswith("(1, 2) == 3; got <coroutine object>")
+
+
+SIGNATURE = 'def add(a, b):\n    """Return the sum."""\n'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ADD.replace("def add", "def plus"),
+        "def plus(a, b):\n    return a + b\n",
+        "Here it is:\n\ndef plus(a, b):\n    return a + b\n\nIt adds.",
+        "Here it is:\n\nclass Solution:\n    def add(self, a, b):\n        return a + b\n",
+        "```python\nclass Solution:\n    def add(self, a, b):\n        return a + b\n\nprint(Solution().add(1, 2))\n"
+        "```",
+    ],
+)
+async def test_function_of_another_name_is_no_body_of_the_prompt(answer: str, sandbox_pool: Any) -> None:
+    verdict = await judge("python_tests", answer, pool=sandbox_pool, tests=CHECK, entry_point="add", prefix=SIGNATURE)
+    assert (verdict.value, verdict.reason) == (0.0, "The code defines no add.")
+
+
+async def test_call_in_json_is_no_body_of_the_prompt(sandbox_pool: Any) -> None:
+    answer = '{"name": "submit", "arguments": {"id": 3}}'
+    verdict = await judge("python_tests", answer, pool=sandbox_pool, tests=CHECK, entry_point="add", prefix=SIGNATURE)
+    assert (verdict.value, verdict.reason) == (0.0, "The answer contains no code.")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def plus(x):\n    return x + b\nreturn plus(a)",
+        "    def plus(x, y):\n        return x + y\n\n    return plus(a, b)",
+    ],
+)
+async def test_body_that_defines_a_function_continues_the_prompt(body: str, sandbox_pool: Any) -> None:
+    verdict = await judge("python_tests", body, pool=sandbox_pool, tests=CHECK, entry_point="add", prefix=SIGNATURE)
+    assert (verdict.value, verdict.detail["code"]) == (1.0, "continued")
+
+
 RANDOM = "```python\nimport random\ndef f(): return random.random()\n```"
 PATCHED = """
 from unittest.mock import patch
