@@ -77,9 +77,10 @@ class TokenAuthentication(authentication.TokenAuthentication):
 
     def authenticate_credentials(self, key: str) -> tuple[User, ApiToken]:
         """Return the user and the token of *key*, or raise AuthenticationFailed."""
-        token = ApiToken.objects.select_related("user").filter(digest=key_digest(key)).first()
-        if token is None or not token.user.is_active:
-            raise AuthenticationFailed("The token is not valid.")
+        try:
+            token = ApiToken.objects.select_related("user").get(digest=key_digest(key), user__is_active=True)
+        except ApiToken.DoesNotExist:
+            raise AuthenticationFailed("The token is not valid.") from None
         if token.state != "active":
             raise AuthenticationFailed(f"The token {token.prefix}... is {token.state}; create a new one.")
         now = timezone.now()
