@@ -106,6 +106,7 @@ _REMEDIES = {
     "mapping values are not allowed here": "put a text that contains `: ` in quotes, or check the indentation",
     "found unknown escape character": "write a backslash as `\\\\`, or use single quotes",
     "found character '\\t' that cannot start any token": "indent with spaces instead of tabs",
+    "expected <block end>": "check the indentation of this line and of those above it",
     "expected ',' or '}', but got '{'": "put a text that contains `{`, such as `${NAME}`, in quotes",
     "expected ',' or ']', but got '{'": "put a text that contains `{`, such as `${NAME}`, in quotes",
 }

@@ -40,7 +40,7 @@ def test_line_of_unknown_path_is_that_of_its_parent():
         ("a: b: c\n", 1, "mapping values are not allowed here; put a text that contains `: ` in quotes"),
         ("a:\n\tb: 1\n", 2, "found character '\\t' that cannot start any token; indent with spaces"),
         ("a: @x\n", 1, "found character '@' that cannot start any token"),
-        ("a:\n  - b: 1\n   c: 2\n", 3, "expected <block end>"),
+        ("a:\n  - b: 1\n   c: 2\n", 3, "<block mapping start>'; check the indentation"),
         ("a: {{ x }}\n", 1, "any `{{ ... }}`, in quotes"),
         ('a: "\\d"\n', 1, "found unknown escape character 'd'; write a backslash as `\\\\`, or use single"),
         ("a: - b\n", 1, "sequence entries are not allowed here"),
