@@ -12,7 +12,7 @@ from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
 _REMEDIES = {
     "spec": "Write `spec: 1`, the version of this format.",
     "slug": "Use lower-case letters, digits and hyphens, at most 64, such as order-desk.",
-    "version": "Write three numbers such as 1.0.0, in quotes if there are only two.",
+    "version": "Write three numbers such as 1.0.0.",
     "title": "Give a title of 1 to 120 characters.",
     "summary": "Describe in 1 to 400 characters what the environment measures.",
     "tags": "Give up to 20 words of lower-case letters, digits and hyphens.",

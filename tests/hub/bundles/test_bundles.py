@@ -57,7 +57,7 @@ wrong: {contnt: "x"}
     problems = problem_lines(write_bundle(tmp_path, files=files))
     expected = [
         ("environment.yaml:2 (slug)", "lower-case letters"),
-        ("environment.yaml:3 (version)", "1.0.0"),
+        ("environment.yaml:3 (version)", "such as 1.0.0."),
         ("environment.yaml:6 (colour)", "unknown key"),
         ("environment.yaml:7 (category)", "did you mean 'domain-knowledge'?"),
         ("environment.yaml:10 (dataset.fields.id)", "does not compile"),
