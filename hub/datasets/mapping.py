@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from hub.common.problems import Problem
+from hub.common.wording import find_similar
 from hub.datasets.images import embed_images
 from hub.datasets.row_types import Opener, unstorable_text
 from hub.manifest.problems import BundleError
@@ -57,9 +58,11 @@ class CaseMapper:
         if not isinstance(source, str) or templates.is_template(source):
             return _storable(templates.render(source, {**row, "row": row}))
         if source not in row:
+            similar = find_similar(source, sorted(row))
+            near = f"Did you mean {similar!r}? " if similar else ""
             raise ValueError(
                 f"the row has no column {source!r}; its columns are {', '.join(sorted(row))}. "
-                'Write a fixed text as a template: {{ "text" }}.'
+                f'{near}Write a fixed text as a template: {{{{ "text" }}}}.'
             )
         return row[source]
 

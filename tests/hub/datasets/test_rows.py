@@ -278,6 +278,11 @@ def test_rendered_values_that_no_database_stores_are_rejected(template, sentence
     ("fields", "row", "sentence"),
     [
         ({"input": "question"}, {"q": 1}, "no column 'question'; its columns are q"),
+        (
+            {"input": "qestion"},
+            {"question": 1},
+            "its columns are question. Did you mean 'question'? Write",
+        ),
         ({"input": "{{ nope }}"}, {"q": 1}, "'nope' is undefined"),
         ({}, {"input": {"a": 1}}, "must be text, or a list of messages"),
         ({}, {"id": ""}, "1 to 200 printable characters"),
