@@ -100,7 +100,13 @@ def _find_version(manifest: Manifest, bundle: Bundle, owner: User | None) -> Env
         raise EnvironmentRefused(
             f"The slug {manifest.slug!r} belongs to someone else; choose another in environment.yaml."
         )
-    version = environment.versions.filter(version=manifest.version).first()
+    return find_version_of_bundle(bundle)
+
+
+def find_version_of_bundle(bundle: Bundle) -> EnvironmentVersion | None:
+    """Return the stored version of *bundle*, if any. Raises BundleError if it was stored with different content."""
+    manifest = bundle.manifest
+    version = EnvironmentVersion.objects.filter(environment__slug=manifest.slug, version=manifest.version).first()
     if version is not None and version.digest != bundle.digest:
         raise BundleError(
             bundle.problem(

@@ -20,6 +20,7 @@ from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion, Team
 from hub.protocols.messages import JSON
 from hub.selectors import VersionNotFound, compile_version, find_by_digest, get_version, list_case_ids
+from hub.services import find_version_of_bundle
 from hub.teams.choice import TeamError, choose_team
 from runs.config.parsed import ConfigError, ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
@@ -220,6 +221,7 @@ def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> Selec
         else:
             cases = CheckedCases(bundle)
             total, list_ids = cases.count, cases.ids
+            find_version_of_bundle(bundle)  # storing it would fail: report that with the problems of the config
         compiled, digest = bundle.compile(), bundle.digest
     count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, total, list_ids)
     return SelectedEnvironment(

@@ -10,6 +10,7 @@ import pytest
 from hub.bundles import checked
 from hub.bundles.loader import open_bundle
 from hub.models import Case, Environment
+from runs.config.parsed import ConfigError
 from runs.config.resolve import SelectedEnvironment
 from runs.services import create_run
 from tests.runs.capitals import CAPITALS, config_text, load, write_bundle
@@ -56,6 +57,14 @@ def test_bundle_is_checked_once_and_not_again_when_it_is_stored(folder: Path, ch
     )
     start(folder, find(folder))
     assert len(checks) == 1 and Case.objects.count() == len(CAPITALS)
+
+
+def test_changed_bundle_whose_version_was_not_raised_is_a_problem_of_the_config(folder: Path) -> None:
+    start(folder, find(folder))
+    with (folder / "capitals" / "cases.jsonl").open("a") as rows:
+        rows.write('{"id": "chile", "country": "Chile", "capital": "Santiago"}\n')
+    with pytest.raises(ConfigError, match=r"environments\[0\]\.path: capitals: .* Raise `version`"):
+        find(folder)
 
 
 @pytest.mark.parametrize("stored", [False, True])
