@@ -127,6 +127,21 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize("arguments", ["", " "])
+@pytest.mark.parametrize("format", ["jsonl", "sft", "grpo", "verl"])
+def test_empty_arguments_are_exported_as_an_empty_object(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, arguments: str
+) -> None:
+    EpisodeSession.objects.update(state={"messages": conversation(arguments), "tools": []})
+    path = export(tmp_path, format)
+    if format == "verl":
+        messages = json.loads(pyarrow.parquet.read_table(path).to_pylist()[0]["completion"])
+    else:
+        messages = lines(path)[0]["completion" if format == "grpo" else "messages"]
+    (call,) = next(message for message in messages if message.get("tool_calls"))["tool_calls"]
+    assert call["function"]["arguments"] == "{}"
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_every_format_has_reasoning_beside_the_text(episodes: list[EpisodeSession], tmp_path: Path, field: str) -> None:
     (prompt, *turns) = conversation("{}")[1:]
