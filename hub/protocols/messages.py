@@ -104,6 +104,13 @@ def up_to_last_answer(messages: Sequence[Message]) -> list[Message]:
     return list(messages[:count])
 
 
+def is_empty_answer(message: Message) -> bool:
+    """Return whether a message of the model has no text beside its reasoning, no calls, and no parts such as images."""
+    if message.get("role") != "assistant" or calls_of(message) or parts_without_text(message):
+        return False
+    return not text_of(remove_reasoning(message)).strip()
+
+
 def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
