@@ -104,6 +104,13 @@ def up_to_last_answer(messages: Sequence[Message]) -> list[Message]:
     return list(messages[:count])
 
 
+def is_empty_answer(message: Message) -> bool:
+    """Return whether a message of the model has no text beside its reasoning, no calls, and no parts such as images."""
+    if message.get("role") != "assistant" or calls_of(message) or parts_without_text(message):
+        return False
+    return not text_of(remove_reasoning(message)).strip()
+
+
 def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
@@ -131,7 +138,7 @@ def get_comparable_content(message: Message) -> list[JSON]:
 def plain_message(message: Message) -> Message:
     """Return a message with only the keys of chat completions, and the arguments of its calls as JSON text.
 
-    Providers add keys of their own, and some give arguments as an object.
+    Providers add keys of their own. Some give arguments as an object, or as an empty text if there are none.
     """
     plain: Message = {"role": message["role"]}
     if "content" in message:
@@ -184,8 +191,10 @@ def _function(call: Mapping[str, object]) -> dict[str, JSON]:
 def _plain_call(call: Mapping[str, object]) -> ToolCall:
     function = _function(call)
     arguments = function.get("arguments")
-    if not isinstance(arguments, str):
-        arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        arguments = "{}"
+    elif not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
     plain = {
         "id": call.get("id"),
         "type": call.get("type") or "function",

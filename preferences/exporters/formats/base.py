@@ -7,9 +7,9 @@ from typing import ClassVar
 from hub.protocols.messages import (
     Message,
     Tool,
-    calls_of,
     count_common_messages,
     get_comparable_content,
+    is_empty_answer,
     parts_without_text,
     plain_message,
     remove_reasoning,
@@ -72,10 +72,8 @@ def training_sides(preference: Preference) -> TrainingSides:
 
 def require_content(chosen: Sequence[Message]) -> None:
     """Raise LeftOut if a message of the model in a good answer is empty: a model would learn to say nothing."""
-    for message in chosen:
-        is_empty = not (text_of(message).strip() or calls_of(message) or parts_without_text(message))
-        if message.get("role") == "assistant" and is_empty:
-            raise LeftOut("an empty answer that was chosen")
+    if any(is_empty_answer(message) for message in chosen):
+        raise LeftOut("an empty answer that was chosen")
 
 
 def require_same_prompt(first: Response, second: Response) -> None:

@@ -14,7 +14,14 @@ from hub.bundles.stored import open_stored_bundle
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message, Tool, plain_message, plain_message_with_reasoning, up_to_last_answer
+from hub.protocols.messages import (
+    Message,
+    Tool,
+    is_empty_answer,
+    plain_message,
+    plain_message_with_reasoning,
+    up_to_last_answer,
+)
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
 from runs.exports.selection import DEFECTIVE, HELD_OUT_SPLIT
@@ -241,6 +248,9 @@ def _passing_transcript(failed: Response, passing: Response) -> Completed:
 
     Trainers expect that an example ends with the assistant.
     """
+    answers = up_to_last_answer(passing.messages)[passing.first_answer :]
+    if any(is_empty_answer(message) for message in answers):
+        raise LeftOut("the answer that passed is empty, or says nothing in one of its turns")
     tools = get_offered_tools(failed.run_environment.version, failed.case)
     messages = [plain_message_with_reasoning(message) for message in up_to_last_answer(passing.messages)]
     if any(message.get("tool_calls") for message in messages) and not tools:

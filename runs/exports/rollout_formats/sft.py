@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from hub.protocols.messages import is_empty_answer
 from runs.exports.protocol import JSONObject, LeftOut
 from runs.exports.rollout_formats.base import (
     RolloutFormat,
@@ -22,6 +23,8 @@ class RolloutSft(RolloutFormat):
         if record["status"] != "passed":
             raise LeftOut("failed, which is not an example to learn from")
         prompt, completion = split_messages(record, item, argument_objects=self.argument_objects)
+        if any(is_empty_answer(message) for message in completion):
+            raise LeftOut("an empty answer, which is not an example to learn from")
         yield {
             "messages": [*prompt, *completion],
             "tools": get_training_tools(record),

@@ -105,7 +105,7 @@ def comparison_markdown(
     rows = compared_rows(comparisons, margin=margin)
     lines = ["# Comparison", ""]
     if gate is not None:
-        lines += [f"**{gate.decision}**: `{formats.markdown(gate.expression)}`", ""]
+        lines += [f"**{gate.decision}**: {formats.markdown(gate.expression)}", ""]
         lines += [f"- {formats.markdown(line)}" for line in gate_lines(gate)] + [""]
     lines += [f"- {formats.markdown(row.verdict)}" for row in rows] + [""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * 3 + " ---: |" * (len(COLUMNS) - 3)]

@@ -269,6 +269,24 @@ def test_reasoning_beside_the_text_is_in_sft_but_not_in_openai(
     assert row["messages"] == [asked, {**answer, **kept}]
 
 
+@pytest.mark.parametrize("format", ["sft", "openai"])
+@pytest.mark.parametrize("empty", [{"content": None}, {"content": " "}, {"content": "<think>Done.</think>"}])
+def test_passed_transcripts_with_an_empty_answer_are_left_out(
+    tmp_path: Path, format: str, empty: dict[str, str | None]
+) -> None:
+    run = stored_run(imported(tmp_path / "bundle", gold=[]), ["alpha", "beta"])
+    cases = run.environments.get().version.cases.order_by("position")[:2]
+    asked = {"role": "user", "content": "1 + 1?"}
+    said = {"role": "assistant", "content": "2"}
+    for case, last in zip(cases, ({"role": "assistant", **empty}, said), strict=True):
+        stored_response(run, case, "failed", model="alpha")
+        stored_response(run, case, model="beta", messages=[asked, said, asked, last])
+    exported = export_failures(run, tmp_path / "out.jsonl", format=format)
+    assert exported.left_out == {"the answer that passed is empty, or says nothing in one of its turns": 1}
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert row["messages"] == [asked, said, asked, said]
+
+
 def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="choose gold, attempt, model"):
         export_failures(mixed_run, tmp_path / "out.jsonl", FailureFilters(completion="luck"), format="sft")

@@ -127,6 +127,34 @@ def test_sft_has_only_passed_rollouts_up_to_the_last_answer(episodes: list[Episo
     assert report.left_out == {"failed, which is not an example to learn from": 1}
 
 
+@pytest.mark.parametrize("format", ["sft", "sft-objects"])
+@pytest.mark.parametrize("empty", [None, "", " \n", "<think>Done.</think>"])
+def test_sft_leaves_out_rollouts_with_an_empty_answer(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, empty: str | None
+) -> None:
+    messages = conversation("{}")
+    messages[-1] = {"role": "assistant", "content": empty}
+    EpisodeSession.objects.filter(pk=episodes[0].pk).update(state={"messages": messages, "tools": []})
+    report = export_episodes(tmp_path / "out.jsonl", RolloutSelection(), format=format)
+    assert report.written == 1 and report.left_out["an empty answer, which is not an example to learn from"] == 1
+    assert export_episodes(tmp_path / "grpo.jsonl", RolloutSelection(), format="grpo").written == 3
+
+
+@pytest.mark.parametrize("arguments", ["", " "])
+@pytest.mark.parametrize("format", ["jsonl", "sft", "grpo", "verl"])
+def test_empty_arguments_are_exported_as_an_empty_object(
+    episodes: list[EpisodeSession], tmp_path: Path, format: str, arguments: str
+) -> None:
+    EpisodeSession.objects.update(state={"messages": conversation(arguments), "tools": []})
+    path = export(tmp_path, format)
+    if format == "verl":
+        messages = json.loads(pyarrow.parquet.read_table(path).to_pylist()[0]["completion"])
+    else:
+        messages = lines(path)[0]["completion" if format == "grpo" else "messages"]
+    (call,) = next(message for message in messages if message.get("tool_calls"))["tool_calls"]
+    assert call["function"]["arguments"] == "{}"
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_every_format_has_reasoning_beside_the_text(episodes: list[EpisodeSession], tmp_path: Path, field: str) -> None:
     (prompt, *turns) = conversation("{}")[1:]

@@ -1,6 +1,7 @@
 """Reports as files: HTML, Markdown and JUnit, written by `report` and `eval`."""
 
 import xml.etree.ElementTree as ElementTree
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ def test_text_of_models_stays_text_in_each_file(tmp_path: Path) -> None:
     assert "<a " not in rendered and "<script" not in rendered and "<b>" not in rendered
     assert rendered.count("<td") == 1 + len(TABLE_COLUMNS)  # the first is the model
     assert "<script>" not in paths[0].read_text()
+
+
+@pytest.mark.django_db
+def test_markdown_of_a_comparison_shows_the_gate_as_it_was_given(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=2), models=["a", "b"])
+    stored_outcomes(run, "pf", model="a")
+    stored_outcomes(run, "fp", model="b")
+    gate = "accuracy >= -0.01; cost <= 1.2x"
+    command = ["compare", run.pk, "--model-a", "a", "--model-b", "b", "--gate", gate]
+    run_command(*command, "--markdown", tmp_path / "r.md", code=5)
+    rendered = MarkdownIt("commonmark").render((tmp_path / "r.md").read_text())
+    assert f"<strong>INCONCLUSIVE</strong>: {escape(gate)}</p>" in rendered
 
 
 @pytest.mark.django_db
