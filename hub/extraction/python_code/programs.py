@@ -42,6 +42,8 @@ _UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _HEADER = re.compile(r"(?:def|class|async\s+def)\s+\w+\s*[(:]")
+_HEADER_NAME = re.compile(r"^[ \t]*(?:def|class|async\s+def)\s+(\w+)", re.MULTILINE)
+_MARKED_HEADER = re.compile(r"[*_`>]{1,6}[ \t]*(?:def|class|async\s+def)\s+(\w+)\s*[(:]")
 _INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
 _STREAMS = 2  # standard input and output
 _MAX_ENDS = 5  # fences tried, from the last on, as the end of a program that contains fences
@@ -391,7 +393,7 @@ def continue_prefix(prefix: str, body: str) -> str | None:
         return None
     if not prefix.endswith("\n") and compiles(prefix + body) and defined_names(prefix + body):
         return prefix + body + "\n"  # the body continues the last line of the prefix
-    for part in (body, _before_prose(body), _before_prose(_after_prose(body))):
+    for part in (body, _before_prose(body), _before_prose(_after_prose(body, prefix))):
         if not part.strip():
             continue
         if _stands_alone(part, prefix):
@@ -450,13 +452,15 @@ def _first_paragraph(text: str) -> str:
     return re.split(r"\n[ \t]*\n(?=[^ \t\n])", text, maxsplit=1)[0]
 
 
-def _after_prose(text: str) -> str:
+def _after_prose(text: str, prefix: str) -> str:
     """Return *text* from the first indented line on, without prose before it.
 
-    If that line is the body of a definition, *text* is returned.
+    If that line is the body of a definition, *text* is returned, unless the definition is the last one of *prefix*,
+    written with Markdown: `**def add(a, b):**`.
     """
     lines = split_lines(text)
     start = next((i for i, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0)
-    if any(map(_HEADER.match, lines[:start])):
+    marked = {match[1] for line in lines[:start] if (match := _MARKED_HEADER.match(line))}
+    if any(map(_HEADER.match, lines[:start])) or not marked <= set(_HEADER_NAME.findall(prefix)[-1:]):
         return text
     return "\n".join(lines[start:])
