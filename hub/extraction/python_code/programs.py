@@ -15,8 +15,10 @@ from hub.extraction.python_code.syntax import (
     bound,
     code_regions,
     compiles,
+    corrects,
     defined_names,
     defines,
+    definitions,
     does_something,
     elided_names,
     implemented_names,
@@ -90,7 +92,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 
     Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
     the last block if none does. A block that only shows data, such as an output, is used only if there is no other.
-    Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well. Sources
+    Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well, and so
+    are later blocks that only correct its helpers. Sources
     are tried in this order: fenced blocks, unfenced code in prose, code in JSON, the answer as a continuation of
     the prefix, and inline code that defines the wanted names.
 
@@ -333,6 +336,15 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
                 have |= gives
                 missing = (missing | undefined_names(texts[i])) - have
                 added = True
+    if fenced and names:
+        defined = {name: node for i in sorted(kept) for name, node in definitions(texts[i]).items()}
+        for i in range(chosen + 1, len(blocks)):
+            if i in kept or blocks[i].cut or blocks[i].is_text or not defined_names(texts[i]).isdisjoint(names):
+                continue
+            if undefined_names(texts[i]) <= have and corrects(texts[i], defined):
+                kept.add(i)
+                have |= defined_names(texts[i])
+                defined |= definitions(texts[i])
     source = join_sources([texts[i] for i in sorted(kept)])
     dropped = tuple(line for i in sorted(kept) for line in _describe_left_out(written[i].text, texts[i]))
     if not fenced:

@@ -150,6 +150,44 @@ def test_corrected_helper_is_used() -> None:
     assert runs(text) == 6
 
 
+_HELPED = (
+    "def plus(a, b):\n    return a\n\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r"
+)
+
+
+@pytest.mark.parametrize(
+    "corrected",
+    [
+        "def plus(a, b):\n    return a + b",
+        "import operator\n\ndef plus(a, b):\n    return add(a, b)\n\ndef add(a, b):\n    return operator.add(a, b)",
+    ],
+)
+def test_helper_that_a_later_block_corrects_replaces_the_earlier_one(corrected: str) -> None:
+    text = f"```python\n{_HELPED}\n```\nOops, plus is wrong. Fixed:\n```python\n{corrected}\n```"
+    assert runs(text) == 6
+    assert code(text, entry_point="total").found == "joined_fences"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Wrong:\n```python\ndef plus(a, b):\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    # ... as before\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    pass\n```",
+        "```python\ndef plus(a):\n    return a + 1\n```",
+        "```python\ndef plus(a, b):\n    return fold(a, b)\n```",
+        "```python\nclass plus:\n    def __init__(self, a, b):\n        self.a = a\n```",
+        "```python\nplus = 3\n```",
+        "```python\ndef plus(a, b):\n    return a\n```",
+        "```text\ndef plus(a, b):\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    return a + b",
+    ],
+)
+def test_later_block_that_does_not_correct_a_helper_completely_is_not_used(later: str) -> None:
+    text = f"```python\n{_HELPED}\n```\nThe helper:\n\n{later}"
+    assert code(text, entry_point="total").found in ("fence", "last_fence")
+
+
 @pytest.mark.parametrize(
     "later",
     [
