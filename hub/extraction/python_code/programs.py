@@ -46,7 +46,8 @@ _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _HEADER = re.compile(r"(?:def|class|async\s+def)\s+\w+\s*[(:]")
 _HEADER_NAME = re.compile(r"^[ \t]*(?:def|class|async\s+def)\s+(\w+)", re.MULTILINE)
 _MARKED_HEADER = re.compile(r"[*_`>]{1,6}[ \t]*(?:def|class|async\s+def)\s+(\w+)\s*[(:]")
-_INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
+_SPACES = re.compile(r"^[ \t\u00a0]+|(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)  # that indent or end a line
+_ESCAPE = re.compile(r"\\(?=[_*\[\]])")  # of Markdown
 _STREAMS = 2  # standard input and output
 _MAX_ENDS = 5  # fences tried, from the last on, as the end of a program that contains fences
 _READS = re.compile(r"\binput\b(?=\s*[(),])|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bfileinput\b")
@@ -111,8 +112,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 
 
 def _with_plain_spaces(text: str) -> str:
-    """Return *text* without invisible characters, and with spaces for no-break spaces that indent lines."""
-    return _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), clean(text))
+    """Return *text* without invisible characters, and with spaces for no-break spaces that indent or end lines."""
+    return _SPACES.sub(lambda match: match[0].replace("\u00a0", " "), clean(text))
 
 
 def _code(text: str, names: Collection[str], prefix: str) -> Code:
@@ -148,7 +149,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
     for candidates in (mislabelled, blocks, unfenced):
         if any(_count_defined(block, names) for block in candidates):
             return _chosen(candidates, names, fenced=candidates is not unfenced)
-    for body in [*(block.text for block in reversed(blocks)), outside]:
+    for body in [*(block.text for block in reversed(blocks)), *dict.fromkeys((outside, _ESCAPE.sub("", outside)))]:
         completed = continue_prefix(prefix, body) if prefix else None
         if completed is not None:
             return Code(completed, "continued")
@@ -214,6 +215,24 @@ def _is_body(text: str) -> bool:
 
 
 def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
+    """Return code in prose, without the escapes of Markdown if it does not compile with them: `my\\_sum = 0`."""
+    found = _blocks_in_prose(outside, names)
+    plain = _ESCAPE.sub("", outside)
+    if plain == outside or _any_usable(found, names):
+        return found
+    without_escapes = _blocks_in_prose(plain, names)
+    return without_escapes if _any_usable(without_escapes, names) else found
+
+
+def _any_usable(blocks: Sequence[_Block], names: Collection[str]) -> bool:
+    """Return whether any block compiles and implements some of *names*, or does something if there are none."""
+    return any(
+        compiles(block.text) and (_count_implemented(block, names) if names else does_something(block.text))
+        for block in blocks
+    )
+
+
+def _blocks_in_prose(outside: str, names: Collection[str]) -> list[_Block]:
     """Return code in prose: statements, else text indented as Markdown code, else an interpreter session."""
     statements = without_prompts(outside)
     found = [_Block(repair_source(text)) for text in code_regions(statements)]

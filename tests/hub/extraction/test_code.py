@@ -70,6 +70,30 @@ def test_invisible_character_in_code_is_removed() -> None:
     assert runs("\ufeff```python\ndef total(xs):\u200b\n\u00a0\u00a0return sum(xs)\n```") == 6
 
 
+def test_no_break_spaces_at_the_end_of_lines_are_removed_unless_in_a_string() -> None:
+    assert runs("```python\ndef total(xs):\u00a0\n    return sum(xs)\u00a0 \u00a0\n```") == 6
+    assert runs('```python\ndef total(xs):\n    return """a\u00a0\n"""\n```') == "a\u00a0\n"
+
+
+@pytest.mark.parametrize("around", ["{}", "Here it is:\n\n{}\nThat is all."])
+@pytest.mark.parametrize("prefix", ["", "def total(xs):\n"])
+def test_escapes_of_markdown_outside_of_fences_are_removed(around: str, prefix: str) -> None:
+    source = "def total(xs):\n    my\\_sum = sum(xs) \\* 2\n    return my\\_sum\n"
+    assert runs(around.format(source)) == 12
+    assert runs(around.format("import math\n\ndef my\\_sum(xs):\n    return sum(xs)\n"), name="my_sum") == 6
+    if prefix:
+        assert runs(source.removeprefix(prefix), prefix=prefix) == 12
+
+
+@pytest.mark.parametrize("fence", ["", "```"])
+def test_backslash_before_an_underscore_in_a_string_is_kept(fence: str) -> None:
+    assert runs(f"{fence}\ndef total(xs):\n    return r'\\_'\n{fence}") == r"\_"
+
+
+def test_escape_of_markdown_in_a_fence_stays_a_mistake() -> None:
+    assert "my\\_sum" in code("```python\ndef total(xs):\n    return my\\_sum(xs)\n```", entry_point="total").text
+
+
 def test_statements_indented_by_no_break_spaces_are_kept() -> None:
     source = "table = []\nfor i in range(3):\n\u00a0\u00a0table.append(i)\ndef total(xs): return sum(table)\n"
     assert runs(f"```python\n{source}```") == 3
