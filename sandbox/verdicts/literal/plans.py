@@ -30,12 +30,14 @@ class LiteralTest:
     passes(answers)  may raise NeedsTestJudge, and any exception of comparing built-in values
     describe()       returns the text of the test and of the expected value. Called for a failed test only, since it
                      takes as long as all other steps together
+    note             the message of the assert, if it is a text
     """
 
     line: int | None
     calls: tuple[Call, ...]
     passes: Callable[[Answers], bool]
     describe: Callable[[], tuple[str, str]]
+    note: str = ""
 
 
 def plan_job(job: FunctionJob) -> tuple[LiteralTest, ...] | None:
@@ -133,7 +135,12 @@ def _plan_assert(statement: ast.stmt, is_target: Callable[[str], bool]) -> Liter
         calls=tuple(compiler.calls),
         passes=lambda answers: _is_true(evaluate, answers),
         describe=lambda: (ast.unparse(statement.test), _describe_expected(statement.test)),
+        note=_read_message(statement.msg),
     )
+
+
+def _read_message(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _is_true(evaluate: Evaluate, answers: Answers) -> bool:
