@@ -43,11 +43,22 @@ _SENTENCE = re.compile(
     rf"|{_REST}\bwithout the fix\b.{{0,20}}",
     re.IGNORECASE,
 )
+_FIRST = r"(?:naive|naïve|simple|simpler|obvious|straightforward|first|greedy|original|old|buggy|following)"
 # Before a colon only: without one, the sentence is about the block before it.
 _ANNOUNCEMENT = re.compile(
     rf"(?:but\s|note that\s)?{_EXAMPLE}this\s(?:(?:is|would be)\s(?:wrong|incorrect|a mistake)"
-    r"|(?:does not|doesn['’]t|will not|won['’]t|would not|wouldn['’]t) work|(?:will|would) fail|fails)",
+    r"|(?:does not|doesn['’]t|will not|won['’]t|would not|wouldn['’]t) work|(?:will|would) fail|fails)"
+    rf"|(?:but\s|note that\s)?{_EXAMPLE}(?:this(?:\s(?:{_FIRST}\s)?{_CODE})?|(?:the|an?)\s{_FIRST}\s{_CODE})\s"
+    r"(?:gives|returns|produces|yields|would (?:give|return|produce|yield))\s(?:the\s|an?\s)?(?:wrong|incorrect)\s"
+    r"(?:results?|answers?|outputs?|values?)"
+    rf"(?:\s(?:for|if|when|with|on)\b(?!.{{0,60}}\b(?:use|fix\w*|so|instead|correct\w*)\b){_REST})?",
     re.IGNORECASE,
+)
+# "The original code", "the wrong code is", "the original code is wrong", "do not write it like this", "counterexample".
+_CHINESE = re.compile(
+    r"(?:以下是|下面是|这是)?(?:(?:原来的?|原始的?|原|旧的?|之前的|你的|错误的?|有问题的|有错误的)"
+    r"(?:代码|版本|实现|写法|解法|函数|程序|示例|例子|做法)(?:(?:是|有)(?:错误的?|错的?|问题的?|不正确的))?"
+    r"|(?:请)?不要(?:这样|这么)(?:写|做|用|实现)|反例|常见错误)(?:是|如下)?"
 )
 _OTHER_ANSWER = re.compile(
     r"(?:for|by|in|as an?)\s(?:comparison|contrast|reference)(?=[,:]|$)"
@@ -55,7 +66,7 @@ _OTHER_ANSWER = re.compile(
     r"|(?:if|had)\b.{0,120}?\b(?:had|been)\b",
     re.IGNORECASE,
 )
-_MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:.!]+$")
+_MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:：.。!！]+$")
 
 
 def is_counterexample(introduction: str, text: str) -> bool:
@@ -79,11 +90,13 @@ def is_about_another_answer(introduction: str) -> bool:
 
 
 def _last_sentence(line: str) -> str:
-    return re.split(r"(?<=[.!?])\s", re.sub(r"[*_`]", "", line).strip())[-1]
+    return re.split(r"(?<=[.!?])\s|(?<=[。！？])(?=.)", re.sub(r"[*_`]", "", line).strip())[-1]
 
 
 def _says_so(line: str) -> bool:
     sentence = _last_sentence(line)
     plain = _MARKS.sub("", sentence)
-    patterns = [_LABEL, _SENTENCE, _ANNOUNCEMENT] if sentence.rstrip().endswith(":") else [_LABEL, _SENTENCE]
+    patterns = [_LABEL, _SENTENCE]
+    if sentence.rstrip().endswith((":", "：")):
+        patterns += [_ANNOUNCEMENT, _CHINESE]
     return any(pattern.fullmatch(plain) for pattern in patterns)

@@ -15,8 +15,10 @@ from hub.extraction.python_code.syntax import (
     bound,
     code_regions,
     compiles,
+    corrects,
     defined_names,
     defines,
+    definitions,
     does_something,
     elided_names,
     implemented_names,
@@ -42,7 +44,10 @@ _UNMARKED = {"", "code", "solution", "answer"} | _TEXT
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
 _HEADER = re.compile(r"(?:def|class|async\s+def)\s+\w+\s*[(:]")
-_INDENTATION = re.compile(r"^[ \t\u00a0]+", re.MULTILINE)
+_HEADER_NAME = re.compile(r"^[ \t]*(?:def|class|async\s+def)\s+(\w+)", re.MULTILINE)
+_MARKED_HEADER = re.compile(r"[*_`>]{1,6}[ \t]*(?:def|class|async\s+def)\s+(\w+)\s*[(:]")
+_SPACES = re.compile(r"^[ \t\u00a0]+|(?<![ \t\u00a0])[ \t\u00a0]+$", re.MULTILINE)  # that indent or end a line
+_ESCAPE = re.compile(r"\\(?=[_*\[\]])")  # of Markdown
 _STREAMS = 2  # standard input and output
 _MAX_ENDS = 5  # fences tried, from the last on, as the end of a program that contains fences
 _READS = re.compile(r"\binput\b(?=\s*[(),])|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bfileinput\b")
@@ -88,7 +93,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 
     Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
     the last block if none does. A block that only shows data, such as an output, is used only if there is no other.
-    Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well. Sources
+    Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well, and so
+    are later blocks that only correct its helpers. Sources
     are tried in this order: fenced blocks, unfenced code in prose, code in JSON, the answer as a continuation of
     the prefix, and inline code that defines the wanted names.
 
@@ -106,8 +112,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 
 
 def _with_plain_spaces(text: str) -> str:
-    """Return *text* without invisible characters, and with spaces for no-break spaces that indent lines."""
-    return _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), clean(text))
+    """Return *text* without invisible characters, and with spaces for no-break spaces that indent or end lines."""
+    return _SPACES.sub(lambda match: match[0].replace("\u00a0", " "), clean(text))
 
 
 def _code(text: str, names: Collection[str], prefix: str) -> Code:
@@ -143,7 +149,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
     for candidates in (mislabelled, blocks, unfenced):
         if any(_count_defined(block, names) for block in candidates):
             return _chosen(candidates, names, fenced=candidates is not unfenced)
-    for body in [*(block.text for block in reversed(blocks)), outside]:
+    for body in [*(block.text for block in reversed(blocks)), *dict.fromkeys((outside, _ESCAPE.sub("", outside)))]:
         completed = continue_prefix(prefix, body) if prefix else None
         if completed is not None:
             return Code(completed, "continued")
@@ -209,6 +215,24 @@ def _is_body(text: str) -> bool:
 
 
 def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
+    """Return code in prose, without the escapes of Markdown if it does not compile with them: `my\\_sum = 0`."""
+    found = _blocks_in_prose(outside, names)
+    plain = _ESCAPE.sub("", outside)
+    if plain == outside or _any_usable(found, names):
+        return found
+    without_escapes = _blocks_in_prose(plain, names)
+    return without_escapes if _any_usable(without_escapes, names) else found
+
+
+def _any_usable(blocks: Sequence[_Block], names: Collection[str]) -> bool:
+    """Return whether any block compiles and implements some of *names*, or does something if there are none."""
+    return any(
+        compiles(block.text) and (_count_implemented(block, names) if names else does_something(block.text))
+        for block in blocks
+    )
+
+
+def _blocks_in_prose(outside: str, names: Collection[str]) -> list[_Block]:
     """Return code in prose: statements, else text indented as Markdown code, else an interpreter session."""
     statements = without_prompts(outside)
     found = [_Block(repair_source(text)) for text in code_regions(statements)]
@@ -331,6 +355,15 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
                 have |= gives
                 missing = (missing | undefined_names(texts[i])) - have
                 added = True
+    if fenced and names:
+        defined = {name: node for i in sorted(kept) for name, node in definitions(texts[i]).items()}
+        for i in range(chosen + 1, len(blocks)):
+            if i in kept or blocks[i].cut or blocks[i].is_text or not defined_names(texts[i]).isdisjoint(names):
+                continue
+            if undefined_names(texts[i]) <= have and corrects(texts[i], defined):
+                kept.add(i)
+                have |= defined_names(texts[i])
+                defined |= definitions(texts[i])
     source = join_sources([texts[i] for i in sorted(kept)])
     dropped = tuple(line for i in sorted(kept) for line in _describe_left_out(written[i].text, texts[i]))
     if not fenced:
@@ -391,7 +424,7 @@ def continue_prefix(prefix: str, body: str) -> str | None:
         return None
     if not prefix.endswith("\n") and compiles(prefix + body) and defined_names(prefix + body):
         return prefix + body + "\n"  # the body continues the last line of the prefix
-    for part in (body, _before_prose(body), _before_prose(_after_prose(body))):
+    for part in (body, _before_prose(body), _before_prose(_after_prose(body, prefix))):
         if not part.strip():
             continue
         if _stands_alone(part, prefix):
@@ -450,13 +483,15 @@ def _first_paragraph(text: str) -> str:
     return re.split(r"\n[ \t]*\n(?=[^ \t\n])", text, maxsplit=1)[0]
 
 
-def _after_prose(text: str) -> str:
+def _after_prose(text: str, prefix: str) -> str:
     """Return *text* from the first indented line on, without prose before it.
 
-    If that line is the body of a definition, *text* is returned.
+    If that line is the body of a definition, *text* is returned, unless the definition is the last one of *prefix*,
+    written with Markdown: `**def add(a, b):**`.
     """
     lines = split_lines(text)
     start = next((i for i, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0)
-    if any(map(_HEADER.match, lines[:start])):
+    marked = {match[1] for line in lines[:start] if (match := _MARKED_HEADER.match(line))}
+    if any(map(_HEADER.match, lines[:start])) or not marked <= set(_HEADER_NAME.findall(prefix)[-1:]):
         return text
     return "\n".join(lines[start:])

@@ -6,7 +6,7 @@ import re
 import symtable
 import textwrap
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from hub.extraction.fences import split_lines
@@ -129,6 +129,43 @@ def _may_be_function(value: ast.expr | None) -> bool:
     if isinstance(value, ast.Call):
         return ast.unparse(value.func) in ("partial", "functools.partial")
     return isinstance(value, ast.Lambda | ast.Name | ast.Attribute)
+
+
+def definitions(source: str) -> dict[str, ast.stmt]:
+    """Return the functions and classes at the top level of *source* by name."""
+    tree = parsed(source)
+    found = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name: node for node in tree.body if isinstance(node, found)} if tree else {}
+
+
+def corrects(source: str, defined: Mapping[str, ast.stmt]) -> bool:
+    """Return whether *source* only defines functions and classes, and replaces one of *defined* by another version.
+
+    Each version must be complete: not a stub, with no code left out, with as many parameters as the function that it
+    replaces or all names of the class.
+    """
+    tree = parsed(source)
+    if tree is None or not all(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom)
+        for node in tree.body
+    ):
+        return False
+    complete = implemented_names(tree) - elided_names(source, tree)
+    pairs = [(defined[name], node) for name, node in definitions(source).items() if name in defined]
+    return (
+        bound(tree) & defined.keys() <= complete
+        and all(_has_same_form(old, new) for old, new in pairs)
+        and any(ast.dump(old) != ast.dump(new) for old, new in pairs)
+    )
+
+
+def _has_same_form(old: ast.stmt, new: ast.stmt) -> bool:
+    if isinstance(old, ast.ClassDef) and isinstance(new, ast.ClassDef):
+        return bound(ast.Module(old.body, [])) <= bound(ast.Module(new.body, []))
+    if isinstance(old, ast.FunctionDef | ast.AsyncFunctionDef) and type(old) is type(new):
+        assert isinstance(new, ast.FunctionDef | ast.AsyncFunctionDef)
+        return len(old.args.posonlyargs + old.args.args) == len(new.args.posonlyargs + new.args.args)
+    return False
 
 
 def elided_names(source: str, tree: ast.Module) -> set[str]:

@@ -15,7 +15,7 @@ from ..proxies.proxy import Proxy, class_of
 from ..testing import pytest_api
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import asserts_nothing, check_decorators, text_of, units
+from ..testing.units import asserts_nothing, check_conditions, check_decorators, text_of, units
 from .imports import ProjectFinder, check_imports, execute_star_imports, names_imported
 from .names import NeedsSharedProcess, bind_names, names_entry_point, use_of_shared_state
 from .prompt import parse_prompt, stubs_of
@@ -81,6 +81,7 @@ def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
         raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
     if asserts_nothing(tree):
         raise BadTests("The tests assert nothing.")
+    check_conditions(tree)
     execute_star_imports(tree, namespace)
     builder.skips_may_depend_on_code = may_depend_on_code(job["setup"], text, tree)
     builder.reason = use_of_shared_state(tree)

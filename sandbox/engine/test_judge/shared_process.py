@@ -18,7 +18,7 @@ from ..protocol.channel import Channel
 from ..testing.negative_control import LibrarySnapshot
 from ..testing.recorder import BadTests, Recorder
 from ..testing.skips import may_depend_on_code
-from ..testing.units import check_decorators, controlled, text_of, units
+from ..testing.units import check_conditions, check_decorators, controlled, text_of, units
 from .imports import check_imports, names_imported
 from .names import free_names, import_library, library_modules, names_that_end, root_of
 from .role import execute_support, provide_pytest
@@ -86,6 +86,7 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
         execute_support(namespace, recorder, job["setup"], "setup")
         text = text_of(job["tests"])
         tree = ast.parse(text, "<tests>")
+        check_conditions(tree)
         builder.skips_may_depend_on_code = may_depend_on_code(job["setup"], text, tree)
         if not job["entry_point"]:
             namespace |= dict.fromkeys(names_that_end(tree), sys.exit)

@@ -200,10 +200,23 @@ class VerdictBuilder:
         named = unit.name and unit.name not in written and written not in unit.name
         failure["test"] = f"{unit.name}: {text}" if named else text
         failure["line"] = line or condition.lineno
-        failure["got"] = shown(operands[0])
+        got, *others = reversed(operands) if _is_reversed(condition) else operands
+        failure["got"] = shown(got)
         if name == "Eq":
-            failure["expected"] = shown(operands[1])
+            failure["expected"] = shown(others[0])
         return failure
+
+
+def _is_reversed(condition: ast.expr) -> bool:
+    """Return whether the expected value is on the left of a comparison: `3 == f()`."""
+    match condition:
+        case ast.Compare(left=left, comparators=[right]):
+            return _is_literal(left) and not _is_literal(right)
+    return False
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
 
 
 def _ends_tests(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ from . import fixtures, unittest_cases
 from .recorder import BadTests, Recorder, is_counted
 
 _EXITS = ("exit", "quit", "sys.exit", "SystemExit")
+_MAX_SHOWN = 200  # characters of a test in a message
 
 
 class Unit(NamedTuple):
@@ -246,6 +247,24 @@ def _is_assertion(node: ast.AST) -> bool:
         return isinstance(node, ast.Assert)
     name: str = getattr(node.func, "attr", getattr(node.func, "id", ""))
     return name.lower().startswith(("assert", "fail")) or name == "raises"
+
+
+def check_conditions(tests: ast.Module) -> None:
+    """Raise BadTests for an assert that is always true because its condition is a tuple: `assert (f() == 1, "one")`."""
+    for node in ast.walk(tests):
+        match node:
+            case ast.Assert(test=ast.Tuple(elts=parts)):
+                pass
+            case ast.Call(func=ast.Attribute(attr="assertTrue"), args=[ast.Tuple(elts=parts), *_]) if is_counted(node):
+                pass
+            case _:
+                continue
+        if all(isinstance(part, ast.Starred) for part in parts):
+            continue  # it may be empty
+        raise BadTests(
+            f"A test is true with any code, because its condition is a tuple: {ast.unparse(node)[:_MAX_SHOWN]}. "
+            "Remove the parentheses around condition and message."
+        )
 
 
 def check_decorators(tests: ast.Module, names_of_code: Collection[str]) -> None:

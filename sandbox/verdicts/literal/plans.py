@@ -30,12 +30,14 @@ class LiteralTest:
     passes(answers)  may raise NeedsTestJudge, and any exception of comparing built-in values
     describe()       returns the text of the test and of the expected value. Called for a failed test only, since it
                      takes as long as all other steps together
+    note             the message of the assert, if it is a text
     """
 
     line: int | None
     calls: tuple[Call, ...]
     passes: Callable[[Answers], bool]
     describe: Callable[[], tuple[str, str]]
+    note: str = ""
 
 
 def plan_job(job: FunctionJob) -> tuple[LiteralTest, ...] | None:
@@ -122,6 +124,8 @@ def _is_call_of_check(statement: ast.stmt) -> bool:
 def _plan_assert(statement: ast.stmt, is_target: Callable[[str], bool]) -> LiteralTest:
     if not isinstance(statement, ast.Assert):  # its message is evaluated only after it failed, so it is not compiled
         raise NotLiteral
+    if isinstance(statement.test, ast.Tuple):
+        raise NotLiteral  # the judge reports that it is always true
     compiler = Compiler(is_target)
     evaluate = compiler.compile(statement.test)
     if not compiler.calls:
@@ -131,7 +135,12 @@ def _plan_assert(statement: ast.stmt, is_target: Callable[[str], bool]) -> Liter
         calls=tuple(compiler.calls),
         passes=lambda answers: _is_true(evaluate, answers),
         describe=lambda: (ast.unparse(statement.test), _describe_expected(statement.test)),
+        note=_read_message(statement.msg),
     )
+
+
+def _read_message(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _is_true(evaluate: Evaluate, answers: Answers) -> bool:

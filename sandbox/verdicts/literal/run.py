@@ -121,7 +121,9 @@ class LiteralRun(SingleRun):
             raise NeedsTestJudge  # an object may equal the expected value; only its own process can compare them
         text, expected = test.describe()
         got = ", ".join(map(show_value, values))
-        message = f"The tests could not use what the code returned: {problem}" if problem else f"A test failed: {text}"
+        note = f" ({test.note})" if test.note else ""
+        failed = f"A test failed: {text}{note}"
+        message = f"The tests could not use what the code returned: {problem}" if problem else failed
         return status, cut_text(message), create_failure(text, expected, got, test.line)
 
 

@@ -70,6 +70,30 @@ def test_invisible_character_in_code_is_removed() -> None:
     assert runs("\ufeff```python\ndef total(xs):\u200b\n\u00a0\u00a0return sum(xs)\n```") == 6
 
 
+def test_no_break_spaces_at_the_end_of_lines_are_removed_unless_in_a_string() -> None:
+    assert runs("```python\ndef total(xs):\u00a0\n    return sum(xs)\u00a0 \u00a0\n```") == 6
+    assert runs('```python\ndef total(xs):\n    return """a\u00a0\n"""\n```') == "a\u00a0\n"
+
+
+@pytest.mark.parametrize("around", ["{}", "Here it is:\n\n{}\nThat is all."])
+@pytest.mark.parametrize("prefix", ["", "def total(xs):\n"])
+def test_escapes_of_markdown_outside_of_fences_are_removed(around: str, prefix: str) -> None:
+    source = "def total(xs):\n    my\\_sum = sum(xs) \\* 2\n    return my\\_sum\n"
+    assert runs(around.format(source)) == 12
+    assert runs(around.format("import math\n\ndef my\\_sum(xs):\n    return sum(xs)\n"), name="my_sum") == 6
+    if prefix:
+        assert runs(source.removeprefix(prefix), prefix=prefix) == 12
+
+
+@pytest.mark.parametrize("fence", ["", "```"])
+def test_backslash_before_an_underscore_in_a_string_is_kept(fence: str) -> None:
+    assert runs(f"{fence}\ndef total(xs):\n    return r'\\_'\n{fence}") == r"\_"
+
+
+def test_escape_of_markdown_in_a_fence_stays_a_mistake() -> None:
+    assert "my\\_sum" in code("```python\ndef total(xs):\n    return my\\_sum(xs)\n```", entry_point="total").text
+
+
 def test_statements_indented_by_no_break_spaces_are_kept() -> None:
     source = "table = []\nfor i in range(3):\n\u00a0\u00a0table.append(i)\ndef total(xs): return sum(table)\n"
     assert runs(f"```python\n{source}```") == 3
@@ -148,6 +172,44 @@ def test_corrected_helper_is_used() -> None:
         "```python\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r\n```"
     )
     assert runs(text) == 6
+
+
+_HELPED = (
+    "def plus(a, b):\n    return a\n\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r"
+)
+
+
+@pytest.mark.parametrize(
+    "corrected",
+    [
+        "def plus(a, b):\n    return a + b",
+        "import operator\n\ndef plus(a, b):\n    return add(a, b)\n\ndef add(a, b):\n    return operator.add(a, b)",
+    ],
+)
+def test_helper_that_a_later_block_corrects_replaces_the_earlier_one(corrected: str) -> None:
+    text = f"```python\n{_HELPED}\n```\nOops, plus is wrong. Fixed:\n```python\n{corrected}\n```"
+    assert runs(text) == 6
+    assert code(text, entry_point="total").found == "joined_fences"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Wrong:\n```python\ndef plus(a, b):\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    # ... as before\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    pass\n```",
+        "```python\ndef plus(a):\n    return a + 1\n```",
+        "```python\ndef plus(a, b):\n    return fold(a, b)\n```",
+        "```python\nclass plus:\n    def __init__(self, a, b):\n        self.a = a\n```",
+        "```python\nplus = 3\n```",
+        "```python\ndef plus(a, b):\n    return a\n```",
+        "```text\ndef plus(a, b):\n    return a + b\n```",
+        "```python\ndef plus(a, b):\n    return a + b",
+    ],
+)
+def test_later_block_that_does_not_correct_a_helper_completely_is_not_used(later: str) -> None:
+    text = f"```python\n{_HELPED}\n```\nThe helper:\n\n{later}"
+    assert code(text, entry_point="total").found in ("fence", "last_fence")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,14 @@ def fenced(source: str, language: str = "python") -> str:
         "### The pseudocode for this function",
         "Here is the pseudo-code:",
         "The same in pseudocode:",
+        "Note that this naive version gives wrong results:",
+        "The naive solution returns the wrong answer for negative numbers:",
+        "This gives incorrect results:",
+        "原来的代码是错误的：",
+        "原代码有问题：",
+        "这里有一个错误。错误的写法如下：",
+        "**不要这样写：**",
+        "### 反例：",
     ],
 )
 def test_code_that_is_shown_as_wrong_is_used_only_without_another(introduction: str) -> None:
@@ -78,6 +86,14 @@ def test_comment_in_the_first_line_may_call_code_wrong() -> None:
         "Not an invalid result:",
         "Don't forget the import:",
         "The pseudocode above, in Python:",
+        "The code above gives wrong results:",
+        "This version gives wrong results for negative numbers so use:",
+        "This gives wrong results, so add instead:",
+        "以下是修正后的代码：",
+        "原来的代码是错误的，修正如下：",
+        "原来的代码是错误的。修正后的代码：",
+        "你的代码应该是：",
+        "正确的写法：",
     ],
 )
 def test_code_that_replaces_wrong_code_is_used(introduction: str) -> None:

@@ -167,6 +167,13 @@ def test_prefix_is_not_continued_with_prose() -> None:
     assert continue_prefix(PREFIX, "") is None
 
 
+@pytest.mark.parametrize("mark", ["", "**", "`"])
+def test_body_of_a_function_with_another_name_does_not_continue_the_prefix(mark: str) -> None:
+    assert continue_prefix(PREFIX, f"{mark}def plus(xs):{mark}\n{BODY}") is None
+    if mark:
+        assert continue_prefix(PREFIX, f"{mark}def total(xs):{mark}\n{BODY}") is not None
+
+
 def test_code_that_does_not_compile_is_returned() -> None:
     found = code("```python\ndef total(xs)\n    return sum(xs)\n```", entry_point="total")
     assert "def total(xs)\n" in found.text

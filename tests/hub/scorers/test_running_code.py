@@ -55,6 +55,11 @@ async def test_tests_of_every_notation_pass_right_code_and_fail_wrong_code(tests
         (["assert add(1, 2) == 3 or add(2, 1) == 3"], "A test failed: add(1, 2) == 3 or add(2, 1) == 3"),
         ("assert add(5, 2) == 7", "A test failed: add(5, 2) == 7; got 3"),
         ([{"args": [1, 2], "expect": 3}], "; got -1"),
+        ("assert add(1, 2) == 3, 'one and two'", "A test failed: add(1, 2) == 3 (one and two); got -1"),
+        ("n = 1\nassert add(n, 2) == 3, 'one and two'", "A test failed: add(n, 2) == 3 (one and two); got -1"),
+        ("assert 3 == add(1, 2)", "A test failed: 3 == add(1, 2); got -1"),
+        ("n = 1\nassert 3 == add(n, 2)", "A test failed: 3 == add(n, 2); got -1"),
+        ("n = 1\nassert 0 < add(n, 2)", "A test failed: 0 < add(n, 2); got -1"),
     ],
 )
 async def test_reason_has_the_value_found(tests: Any, said: str, sandbox_pool: Any) -> None:

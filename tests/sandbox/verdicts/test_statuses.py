@@ -6,7 +6,7 @@ import pytest
 
 from sandbox.client.pool import Pool
 from sandbox.limits import Limits
-from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
+from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob, Trust
 from sandbox.verdicts.results import Outcome, Status
 
 SHORT = Limits(cpu_s=1, wall_s=1, result_mb=4)
@@ -68,6 +68,31 @@ def test_broken_tests_are_inconclusive(pool: Pool, tests: str, said: str) -> Non
     assert outcome.status is Status.BAD_TESTS
     assert said in outcome.message
     assert not outcome.conclusive
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert (f(1) == 2, 'two')",
+        ["assert f(1) == 1", "assert (f(1) == 2, 'two')"],
+        "def check(candidate):\n    assert candidate(1) == 1\n    assert (candidate(1) == 2, 'two')",
+        "def test_f():\n    for n in [1]:\n        assert (f(n) == 2,), 'two'",
+        "import unittest\nclass T(unittest.TestCase):\n  def test(self):\n    self.assertTrue((f(1) == 2, 'two'))",
+    ],
+)
+def test_assert_on_a_tuple_decides_nothing(pool: Pool, tests: str | list[str], trust: Trust) -> None:
+    for code in ("def f(x): return x", "def f(x): return 2"):
+        outcome = pool.run(FunctionJob(code, "f", tests, trust=trust))
+        assert (outcome.status, outcome.conclusive) == (Status.BAD_TESTS, False)
+        assert "its condition is a tuple" in outcome.message
+        assert "== 2, 'two')" in outcome.message or "== 2,), 'two'" in outcome.message
+
+
+def test_assert_on_a_tuple_that_may_be_empty_is_run(pool: Pool) -> None:
+    outcome = pool.run(FunctionJob("def f(x): return x", "f", "assert (*f([]),) == ()\nassert not (*f([]),)"))
+    assert outcome.status is Status.PASSED
+    assert pool.run(FunctionJob("def f(x): return x", "f", "assert (*f([]),)")).status is Status.ASSERTION
 
 
 def test_broken_setup_is_bad_tests(pool: Pool) -> None:
