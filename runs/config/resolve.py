@@ -30,6 +30,7 @@ from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
+_TINY_PRICE = 0.001  # USD per million tokens; the price per token of models is below it, that per million above
 _UNPRICED = (
     "has no price, so the budget cannot be kept; add `price: {input: ..., output: ...}`, with 0 if it is free, or "
     "remove `budget_usd`"
@@ -152,6 +153,16 @@ def describe_unused_recordings(resolved: ResolvedConfig) -> list[str]:
         for provider, options in providers:
             found[provider.describe_unused(options, item.compiled.slug, list_ids, alone=alone)] = None
     return [sentence for sentence in found if sentence]
+
+
+def describe_tiny_prices(resolved: ResolvedConfig) -> list[str]:
+    """Return a sentence for each model whose price looks like one per token, as providers' lists often give it."""
+    specs = {spec.name: spec.price for spec in resolved.config.all_specs() if spec.price is not None}
+    return [
+        f"{name} has a price of {highest:g} USD per million tokens. If this is per token, multiply it by 1,000,000."
+        for name, price in specs.items()
+        if 0 < (highest := max(price.input, price.output)) < _TINY_PRICE
+    ]
 
 
 def _find_environments(parsed: ParsedConfig) -> list[SelectedEnvironment]:

@@ -88,7 +88,8 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         counts = self._counts
         parts = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
         parts += [f"{name} {counts[name]:,}" for name in ("errored", "unscored") if counts[name]]
-        parts.append(f"{done / max(now - self._started, 0.001):,.0f}/s")
+        rate = done / max(now - self._started, 0.001)
+        parts.append(f"{rate:,.0f}/s" if rate >= 1 else f"{60 * rate:.1f}/min")
         if self._cost:
             parts.append(f"{'at least ' if self._cost_unknown else ''}${self._cost:,.4f}")
         return "  ".join(parts)

@@ -270,3 +270,20 @@ def test_run_whose_process_was_killed_is_shown_as_interrupted_and_next_eval_name
     assert "was interrupted" not in run_command(*words, "--dry-run", "--set", "seed=1")
     run_command("eval", "--resume", run.pk)
     assert "  completed  " in run_command("runs", "list") and "was interrupted" not in run_command(*words, "--dry-run")
+
+
+def test_price_that_looks_like_one_per_token_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs_capitals.write_bundle(tmp_path / "capitals")
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "name: x\nenvironments: [{path: capitals}]\nmodels:\n"
+        "- {name: one, provider: openai, model: a, price: {input: 0.00000025, output: 0.000002}}\n"
+        "- {name: two, provider: openai, model: b, price: {input: 0.25, output: 2}}\n"
+        "- {name: free, provider: openai, model: c, price: {input: 0, output: 0}}\n"
+    )
+    with suppress(SystemExit):
+        call_command("eval", "--dry-run", config=str(path))
+    expected = (
+        "Warning: one has a price of 2e-06 USD per million tokens. If this is per token, multiply it by 1,000,000."
+    )
+    assert [line for line in capsys.readouterr().err.splitlines() if "Warning" in line] == [expected]

@@ -18,7 +18,7 @@ from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INTERRUPTED, UNAVAILABLE
 from hub.management.invocation import command
-from runs.config.resolve import config_hash, describe_unused_recordings
+from runs.config.resolve import config_hash, describe_tiny_prices, describe_unused_recordings
 from runs.config.schema import RunConfig
 from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
@@ -165,7 +165,7 @@ class Command(base.Command):
             if options["config"] is None:
                 raise UsageError("Say what to evaluate: --config FILE, or --env SLUG --model NAME, or --resume RUN.")
             resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
-        for sentence in describe_unused_recordings(resolved):
+        for sentence in [*describe_unused_recordings(resolved), *describe_tiny_prices(resolved)]:
             self.stderr.write(f"Warning: {sentence}")
         unfinished = find_unfinished(config_hash(resolved.config, resolved.environments))
         if unfinished is not None:

@@ -1,10 +1,14 @@
 """Progress of a run on a terminal and in a pipe."""
 
 import io
+import time
 
+import pytest
 from rich.console import Console
 
 from runs.execution.progress import RunProgress
+from runs.models import Response
+from runs.selectors import StoredCounts
 
 REASON = "The endpoint answered 401: check the key in the variable that api_key_env names, then resume the run."
 
@@ -35,3 +39,19 @@ def test_reasons_of_endpoints_are_printed_without_terminal_sequences() -> None:
     progress.model_stopped("small", "401: bad\x1b]0;title\x07 \x1b[2Jkey [bold]")
     progress.run_delayed("The disk is\x1b[1A full.", 5.0)
     assert "small was stopped: 401: bad key [bold]\nThe disk is full. The run continues" in output.getvalue()
+
+
+def test_rate_of_a_slow_run_is_per_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.StringIO()
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    progress = RunProgress(Console(file=output, width=200), total=100)
+    for seconds in (12.0, 24.0):
+        now += seconds
+        progress.response_finished(Response(status="passed"))
+    now += 1.0
+    progress.show_stored(StoredCounts(by_status={"passed": 90}, cost_usd=0.0, cost_unknown=False))
+    now += 10.0
+    progress.show_stored(StoredCounts(by_status={"passed": 94}, cost_usd=0.0, cost_unknown=False))
+    lines = output.getvalue().splitlines()
+    assert [line.split()[-1] for line in lines] == ["5.0/min", "3.3/min", "2/s"]
