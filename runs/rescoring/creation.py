@@ -46,14 +46,21 @@ class RunNotEnded(RescoreError, Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescoring:
-    """A run that scores the responses of `run.rescored_from` again. `left_out` counts responses by reason."""
+    """A run that scores the responses of `run.rescored_from` again. `left_out` counts responses by reason.
+
+    same_versions: no environment has a newer version than the first run used, so that the rules are the same.
+    """
 
     run: Run
     config: RunConfig
     left_out: dict[str, int]
+    same_versions: bool
 
-    def left_out_lines(self) -> list[str]:
-        return [f"Left out: {counted(count, 'response')}, {reason}." for reason, count in self.left_out.items()]
+    def notes(self) -> list[str]:
+        """Return sentences about what the user may not expect."""
+        unchanged = "No environment has a newer version, so the rules are the same. Import a changed bundle first."
+        left_out = [f"Left out: {counted(count, 'response')}, {reason}." for reason, count in self.left_out.items()]
+        return [unchanged, *left_out] if self.same_versions else left_out
 
 
 def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> Rescoring:
@@ -92,7 +99,12 @@ def create_rescoring(*, run: Run, user: User | None = None, owner: str = "") -> 
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Rescoring(run=created, config=resolved.config, left_out=dict(left_out))
+    same_versions = all(_current_version(item) == item.version for item in stored)
+    return Rescoring(run=created, config=resolved.config, left_out=dict(left_out), same_versions=same_versions)
+
+
+def _current_version(run_environment: RunEnvironment) -> EnvironmentVersion:
+    return run_environment.version.environment.latest or run_environment.version
 
 
 def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dict[str, JSON] | None:
@@ -100,7 +112,7 @@ def _environment(run_environment: RunEnvironment, left_out: Counter[str]) -> dic
 
     Errored responses without an answer are not counted here: `export_responses` leaves them out, too, and counts them.
     """
-    version = run_environment.version.environment.latest or run_environment.version
+    version = _current_version(run_environment)
     stored = Response.objects.filter(run_environment=run_environment)
     asked = stored.exclude(status=Response.Status.ERRORED).order_by("case__position")
     responses = Counter(asked.values_list("case__external_id", "case__input_digest").iterator(chunk_size=2000))

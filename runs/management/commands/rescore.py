@@ -42,7 +42,7 @@ class Command(base.Command):
         owner = new_owner()
         rescoring = create_rescoring(run=get_run(options["run"]), owner=owner)
         run = rescoring.run
-        for line in rescoring.left_out_lines():
+        for line in rescoring.notes():
             self.stderr.write(line)
         try:
             with RunProgress(console, count_missing(run)) as progress:

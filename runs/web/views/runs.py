@@ -273,7 +273,7 @@ def rescore(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return record_nothing(redirect("runs:run", pk=pk))
     notify_workers(request, rescoring.run)
-    messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.left_out_lines()]))
+    messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.notes()]))
     return redirect("runs:run", pk=rescoring.run.pk)
 
 

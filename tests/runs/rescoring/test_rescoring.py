@@ -66,6 +66,14 @@ def test_stored_responses_are_scored_with_the_current_version(run: Run, capsys: 
     assert Response.objects.get(run_environment__run=run, case__external_id="japan").status == "failed"
 
 
+def test_scoring_again_with_the_same_versions_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    unchanged = "No environment has a newer version, so the rules are the same. Import a changed bundle first."
+    call_command("rescore", str(run.pk))
+    assert unchanged not in capsys.readouterr().err
+    call_command("rescore", "latest")
+    assert unchanged in capsys.readouterr().err.splitlines()
+
+
 def test_run_that_was_scored_again_twice_says_so_once(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(name="first (re-scored)")
     run.refresh_from_db()
