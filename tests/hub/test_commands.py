@@ -69,6 +69,12 @@ def test_published_version_is_not_announced_as_a_later_one(tmp_path):
     assert "It becomes the latest version, instead of 1.1.0, when it has passed its gates." in printed
 
 
+def test_import_of_a_lower_version_says_which_one_remains_the_latest(tmp_path):
+    run_command("import_bundle", write_bundle(tmp_path / "a", version="1.1.0"))
+    printed = run_command("import_bundle", write_bundle(tmp_path / "b"))
+    assert printed.splitlines()[1:] == ["1.1.0 remains the latest version: its number is higher."]
+
+
 def test_import_is_private_and_publishing_runs_the_gates(tmp_path):
     assert "capitals@1.0.0: 3 cases, private" in run_command("import_bundle", write_bundle(tmp_path / "b"))
     stored = json.loads(run_command("import_bundle", tmp_path / "b", "--publish", "--json"))

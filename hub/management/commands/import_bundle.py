@@ -57,6 +57,8 @@ class Command(BundleCommand):
             version.environment.refresh_from_db()  # the certificate may have made this version the latest
             latest = version.environment.latest
             missed = failed_gates(version.certificate) if version.certificate else []
+            if latest is not None and is_newer(latest, version):
+                self.stdout.write(f"{latest.version} remains the latest version: its number is higher.")
             if latest is not None and is_newer(version, latest):
                 self.stdout.write(
                     f"{latest.version} remains the latest version, because this one failed {', '.join(missed)}."
