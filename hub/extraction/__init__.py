@@ -11,7 +11,8 @@ from hub.extraction.normalization import answer_text, clean, without_reasoning
 from hub.extraction.numeric.answers import number, quantity, read_number
 from hub.extraction.numeric.quantities import Quantity, numbers, quantities
 from hub.extraction.numeric.values import NumberReading
-from hub.extraction.python_code.programs import Code, code, continue_prefix
+from hub.extraction.python_code.prefixes import continue_prefix
+from hub.extraction.python_code.programs import Code, code
 from hub.extraction.python_code.syntax import defines, undefined_names
 
 __all__ = [
