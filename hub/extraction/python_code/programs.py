@@ -92,9 +92,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
     Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
     the last block if none does. A block that only shows data, such as an output, is used only if there is no other.
     Blocks with names that it depends on are joined with it, in order, unless they define wanted names as well, and so
-    are later blocks that only correct its helpers. Sources
-    are tried in this order: fenced blocks, unfenced code in prose, code in JSON, the answer as a continuation of
-    the prefix, and inline code that defines the wanted names.
+    are later blocks that only correct its helpers. Sources are tried in this order: fenced blocks, unfenced code in
+    prose, code in JSON, the answer as a continuation of the prefix, and inline code that defines the wanted names.
 
     Statements that only use the wanted names are dropped. Without wanted names, the program is not changed.
     """
@@ -125,16 +124,16 @@ def _code(text: str, names: Collection[str], prefix: str) -> Code:
 def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool = False) -> Code:
     """Return the program in *text*, from the first source that has one; see `code` for their order."""
     fenced, outside = split(text)
-    if fenced and compiles(text) and (_count_implemented(_Block(text), names) if names else does_something(text)):
+    if fenced and compiles(text) and _is_usable(_Block(text), names):
         return Code(text, "whole")  # the fences are in docstrings or strings
     enclosing = _program_with_fences(text, fenced)
-    if enclosing and (_count_implemented(_Block(enclosing), names) if names else does_something(enclosing)):
+    if enclosing and _is_usable(_Block(enclosing), names):
         return Code(enclosing, "fence")
     blocks = _without_counterexamples(fenced, names)
     if blocks and (not names or _any_implemented(blocks, names)):
         return _chosen(blocks, names, fenced=True)
     whole = repair_source(text) if not fenced else ""
-    if compiles(whole) and (_count_implemented(_Block(whole), names) if names else does_something(whole)):
+    if compiles(whole) and _is_usable(_Block(whole), names):
         return Code(whole, "whole")
     unfenced = _unfenced_blocks(outside, names)
     if _any_implemented(unfenced, names):
@@ -223,11 +222,12 @@ def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
 
 
 def _any_usable(blocks: Sequence[_Block], names: Collection[str]) -> bool:
-    """Return whether any block compiles and implements some of *names*, or does something if there are none."""
-    return any(
-        compiles(block.text) and (_count_implemented(block, names) if names else does_something(block.text))
-        for block in blocks
-    )
+    return any(compiles(block.text) and _is_usable(block, names) for block in blocks)
+
+
+def _is_usable(block: _Block, names: Collection[str]) -> bool:
+    """Return whether the block implements some of *names*, or does something if there are none."""
+    return _count_implemented(block, names) > 0 if names else does_something(block.text)
 
 
 def _blocks_in_prose(outside: str, names: Collection[str]) -> list[_Block]:
