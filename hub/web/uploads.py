@@ -9,6 +9,7 @@ from hub.common.problems import Problem
 from hub.gates.queue import dispatch_gates
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import Environment, EnvironmentVersion, Team
+from hub.selectors import find_by_digest
 from hub.services import EnvironmentRefused, import_bundle
 from hub.teams.choice import choose_team
 
@@ -23,7 +24,7 @@ def receive_bundle(*, file: IO[bytes], user: User, team: str = "") -> tuple[Envi
     Raises BundleError with every problem, TeamError, QuotaExceeded, ArchiveUnavailable and SandboxUnavailable.
     """
     with open_archive(file) as bundle:
-        known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()
+        known = find_by_digest(bundle.digest) is not None
         try:
             version = import_bundle(bundle=bundle, owner=user, team=_team_of_new(bundle, user, team))
         except EnvironmentRefused as error:

@@ -10,8 +10,7 @@ from hub.gates.certificates import failed_gates
 from hub.management.base import add_json_argument
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
-from hub.models import EnvironmentVersion
-from hub.selectors import is_newer
+from hub.selectors import find_by_digest, is_newer
 from hub.services import import_bundle
 
 
@@ -41,7 +40,7 @@ class Command(BundleCommand):
                         self.show(certificate)
                     failed = ", ".join(failed_gates(certificate))
                     raise self.invalid_input(f"Nothing was stored: the gates {failed} failed.")
-            known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()
+            known = find_by_digest(bundle.digest) is not None
             version = import_bundle(bundle=bundle, certificate=certificate, publish=publish)
         stored = {
             "environment": str(version),
