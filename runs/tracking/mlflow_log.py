@@ -67,15 +67,14 @@ def log_run(job: TrackingJob) -> TrackingAnswer:
     _create_local_store()  # if that failed when the process started
     client = MlflowClient()
     experiment = _experiment(client, job["experiment"], job["artifact_root"])
-    known = _find(client, experiment, f"tags.`{_RUN_TAG}` = '{_without_quotes(job['run'])}'")
-    # Somebody may have deleted the parent in MLflow, but not its cells.
-    has_cells = known or _find(client, experiment, f"tags.`{_CELL_TAG}` LIKE '{_without_quotes(job['run'])} %'")
-    parent = _log(client, experiment, job["parent"], {_RUN_TAG: _without_quotes(job["run"])}, known)
+    run = _without_quotes(job["run"])
+    known = _find(client, experiment, _RUN_TAG, f"= '{run}'")
+    known_cells = _find(client, experiment, _CELL_TAG, f"LIKE '{run} %'")
+    parent = _log(client, experiment, job["parent"], {_RUN_TAG: run}, known.get(run))
     cells = {}
     for cell in job["cells"]:
         tags = {_CELL_TAG: _without_quotes(f"{job['run']} {cell['key']}"), "mlflow.parentRunId": parent}
-        known_cell = _find(client, experiment, f"tags.`{_CELL_TAG}` = '{tags[_CELL_TAG]}'") if has_cells else None
-        cells[cell["key"]] = _log(client, experiment, cell, tags, known_cell)
+        cells[cell["key"]] = _log(client, experiment, cell, tags, known_cells.get(tags[_CELL_TAG]))
     traces = assessments = 0
     if job["traces"]:
         traces, assessments = log_traces(client, experiment, cells, Path(job["traces"]))
@@ -107,9 +106,17 @@ def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> s
     return str(found.experiment_id)
 
 
-def _find(client: MlflowClient, experiment: str, condition: str) -> Run | None:
-    found = client.search_runs([experiment], condition, max_results=1)
-    return found[0] if found else None
+def _find(client: MlflowClient, experiment: str, tag: str, condition: str) -> dict[str, Run]:
+    """Return the MLflow runs whose *tag* meets *condition* by the value of the tag; of several, the latest one."""
+    found: dict[str, Run] = {}
+    page: str | None = None
+    while True:
+        runs = client.search_runs([experiment], f"tags.`{tag}` {condition}", page_token=page)  # the latest first
+        for run in runs:
+            found.setdefault(run.data.tags[tag], run)
+        page = runs.token
+        if not page:
+            return found
 
 
 def _without_quotes(value: str) -> str:
