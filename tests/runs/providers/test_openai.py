@@ -6,7 +6,8 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -638,12 +639,18 @@ async def test_endpoint_without_tls_at_an_https_address_is_explained() -> None:
     assert "Operation not permitted" not in message
 
 
-async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> None:
+@asynccontextmanager
+async def tls_server(folder: Path) -> AsyncIterator[int]:
+    """Run a server with a certificate that nobody trusts, and yield its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(self_signed_certificate(tmp_path / "certificate.pem"))
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    async with server:
-        message = await connection_error(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    context.load_cert_chain(self_signed_certificate(folder / "certificate.pem"))
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> None:
+    async with tls_server(tmp_path) as port:
+        message = await connection_error(f"https://127.0.0.1:{port}/v1")
     assert message == (
         "The endpoint of m could not be reached with TLS: its certificate is not valid here: self-signed certificate. "
         "Check `base_url`; if an authority of your own issued the certificate, name the file with the "
@@ -652,11 +659,8 @@ async def test_certificate_that_is_not_trusted_is_explained(tmp_path: Path) -> N
 
 
 async def test_endpoint_with_tls_at_an_http_address_is_explained(tmp_path: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(self_signed_certificate(tmp_path / "certificate.pem"))
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
-    async with server:
-        message = await connection_error(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    async with tls_server(tmp_path) as port:
+        message = await connection_error(f"http://127.0.0.1:{port}/v1")
     assert message == (
         "The endpoint of m gave no complete HTTP response: Server disconnected. "
         "If it requires TLS, its `base_url` starts with https://."
