@@ -245,7 +245,7 @@ def why_version_is_not_publishable(version: EnvironmentVersion) -> str:
             return f"{version} cannot be published: its gates failed to finish: {reason.rstrip('.')}."
         return f"{version} cannot be published yet: a worker is running its gates, or will do so soon."
     if version.certificate is None:
-        return f"{version} cannot be published: its gates have not been run."
+        return f"{version} cannot be published: its gates have not been run. Run them on the page of its certificate."
     failed = failed_gates(version.certificate)
     return f"{version} cannot be published: it failed {', '.join(failed)}." if failed else ""
 

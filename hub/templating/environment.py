@@ -12,6 +12,8 @@ import regex
 from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hub.common.wording import suggest
+
 MAX_RENDERED = 4 * 1024 * 1024  # characters of one text
 
 # The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
@@ -46,7 +48,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)
             if node.name not in known:
-                raise TemplateSyntaxError(f"No {kind} named {node.name!r}.", node.lineno)
+                raise TemplateSyntaxError(f"No {kind} named {node.name!r}; {suggest(node.name, known)}", node.lineno)
         return tree
 
 

@@ -45,11 +45,12 @@ def describe_error(error: ErrorDetails, model: type[BaseModel] | None = None) ->
         return "missing; this key is required"
     if kind == "value_error":
         return error["msg"].removeprefix("Value error, ")
-    text = _SUBJECT.sub("must ", error["msg"])
+    text = _SUBJECT.sub("must ", error["msg"]).partition(", unable to parse string")[0]
     if _MAPPING.search(text):
         text = f"must be a mapping{_expected_keys(model, path) if model else ' such as `key: value`'}"
-    if kind == "tuple_type":
+    if kind in ("list_type", "tuple_type"):
         text = "must be a list"
+        text += "; begin each item with `- `" if isinstance(given, Mapping) and given else ""
     if kind == "string_type" and isinstance(given, int | float):
         text += "; put it in quotes"
     if kind == "literal_error" and isinstance(given, str):

@@ -267,7 +267,7 @@ def test_name_of_a_file_and_of_a_folder_among_the_files_of_a_case_is_rejected(tm
 def test_unknown_filter_of_a_template_is_named_in_one_line(tmp_path):
     dataset = {"path": "cases.jsonl", "fields": {"id": "country", "input": "{{ country | shout }}"}}
     problem = problem_lines(write_bundle(tmp_path, dataset=dataset, wrong=None))[0]
-    assert problem.endswith("'{{ country | shout }}' does not compile: No filter named 'shout'.")
+    assert problem.endswith("'{{ country | shout }}' does not compile: No filter named 'shout'; did you mean 'sort'?")
 
 
 def test_mistakes_in_data_files_have_a_remedy_that_fits(tmp_path):

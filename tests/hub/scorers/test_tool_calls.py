@@ -218,7 +218,7 @@ async def test_malformed_calls_fail_with_storable_details(message: Any) -> None:
         (["{"], r"expect\[0\] is text that is not JSON"),
         (["[" * 100_000], r"expect\[0\] is text that is not JSON"),
         ([{"name": "f", "argumnts": {}}], r"expect\[0\].argumnts: unknown key; did you mean 'arguments'\?"),
-        ([{"name": "f", "accept": {"x": 1}}], r"expect\[0\].accept.x: must be a valid list \(found 1\)"),
+        ([{"name": "f", "accept": {"x": 1}}], r"expect\[0\].accept.x: must be a list \(found 1\)"),
         ([{"name": "f", "arguments": [1]}], r"expect\[0\].arguments: must be a mapping"),
         ([{"name": "f", "arguments": {"x": 1}, "free": ["x"]}], "x is named in more than one place"),
         ([{"name": "f", "optional": ["x"]}], "optional names x"),

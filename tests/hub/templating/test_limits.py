@@ -118,9 +118,9 @@ def test_constants_are_not_computed_when_a_template_is_checked() -> None:
     assert check(["{{ 'x' * 10 ** 10 }}", "{{ 9 ** (9 ** 9) }}", "{{ 'x' | center(10 ** 10) }}"]) == []
 
 
-def test_check_names_unknown_filters_and_tests() -> None:
-    assert "No filter named 'nope'" in check("{{ x | nope }}")[0]
-    assert "No test named 'nope'" in check("{{ x is nope }}")[0]
+def test_check_suggests_filters_and_tests_for_unknown_ones() -> None:
+    assert "No filter named 'uppercase'; did you mean 'upper'?" in check("{{ x | uppercase }}")[0]
+    assert "No test named 'zzzz'; known are " in check("{{ x is zzzz }}")[0]
 
 
 def test_rendering_continues_after_a_case_kills_its_renderer() -> None:

@@ -240,7 +240,7 @@ def test_curator_publishes_certified_version_from_its_page(client: Client, capit
     client.force_login(curator)
     shown = page(client, "/hub/capitals/")
     assert "/publish/" not in shown and "<button disabled" in shown
-    assert "capitals@1.0.0 cannot be published: its gates have not been run." in shown
+    assert "capitals@1.0.0 cannot be published: its gates have not been run. Run them on the page of its" in shown
     refused = client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
     assert "its gates have not been run" in refused
     gates = [{"name": "gold", "what": "", "status": "failed", "checked": 3, "failed": 1, "note": ""}]

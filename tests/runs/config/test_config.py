@@ -112,7 +112,7 @@ def test_literal_key_and_missing_recording_are_reported_with_other_problems(tmp_
     found = problems_of(text, tmp_path)
     assert [line.split(";")[0].split(" (")[0] for line in found] == [
         "line 10: models[0].api_key_env: this looks like a key",
-        "line 11: models[0].timeout_s: must be a valid number, unable to parse string as a number",
+        "line 11: models[0].timeout_s: must be a valid number",
         "line 14: models[1].recorded_from: must be a valid string",
         f"line 14: models[1].responses: there is no file '{tmp_path}/gone.jsonl'",
     ]
@@ -158,7 +158,7 @@ def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("attempts", "many", 'must be a valid integer, unable to parse string as an integer (found "many")'),
+        ("attempts", "many", 'must be a valid integer (found "many")'),
         ("attempts", "1.5", "must be a valid integer, got a number with a fractional part (found 1.5)"),
         ("attempts", "[1]", "must be a valid integer (found a list)"),
         *(
@@ -169,10 +169,11 @@ def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
         ("models.0.requests_per_minute", "true", "requests_per_minute: must be a number, not a boolean"),
         ("models.0.price.input", "false", "price.input: must be a number, not a boolean (found false)"),
         ("review.overlap", "true", "review.overlap: must be a number, not a boolean"),
-        ("models", "{}", "must be a valid list (found a mapping)"),
+        ("models", "{}", "must be a list (found a mapping)"),
+        ("models", "{name: m}", "must be a list; begin each item with `- ` (found a mapping)"),
         ("models", "[]", "must have at least 1 item"),
         ("name", "''", "must have at least 1 character"),
-        ("limits.case_seconds", "soon", 'must be a valid number, unable to parse string as a number (found "soon")'),
+        ("limits.case_seconds", "soon", 'must be a valid number (found "soon")'),
         ("limits.turn", "3", "unknown key; did you mean 'turns'?"),
         ("sandbox.backend", "docer", "must be 'auto', 'local', 'docker' or 'socket'; did you mean 'docker'?"),
         ("sandbox", "local", 'must be a mapping with `backend`, `accept` (found "local")'),
