@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
@@ -43,28 +44,44 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@contextmanager
+def chromium_on_port(port: int) -> Iterator[BrowserContext]:
+    """Run a browser that other programs can use through *port*, and yield its context, which they share."""
+    with TemporaryDirectory() as profile, sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=CHROMIUM, args=["--no-sandbox", f"--remote-debugging-port={port}"]
+        )
+        yield context
+        context.close()
+
+
 def sign_in(browser: Browser, address: str, *, width: int = 1280, height: int = 820) -> BrowserContext:
     """Return a context in which the user of the site is signed in."""
     context = browser.new_context(base_url=address, viewport={"width": width, "height": height})
+    sign_in_to(context, address)
+    return context
+
+
+def sign_in_to(context: BrowserContext, address: str) -> None:
+    """Sign the user of the site in."""
     page = context.new_page()
-    page.goto("/login/")
+    page.goto(f"{address}/login/")
     page.get_by_label("Username").fill("ann")
     page.get_by_label("Password").fill(_PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{address}/")
     page.close()
-    return context
 
 
-def main_pages(context: BrowserContext) -> dict[str, str]:
+def main_pages(context: BrowserContext, address: str) -> dict[str, str]:
     """Return the addresses of the main pages by name."""
     page = context.new_page()
-    page.goto("/runs/")
+    page.goto(f"{address}/runs/")
     run = page.get_by_role("link", name="eval-v1").first.get_attribute("href") or ""
-    page.goto(run)
+    page.goto(f"{address}{run}")
     response = page.get_by_role("link", name="First failure").first.get_attribute("href") or ""
-    page.goto("/review/")  # leads to a pair
-    review = page.url.removeprefix(page.url[: page.url.index("/", 8)])
+    page.goto(f"{address}/review/")  # leads to a pair
+    review = page.url.removeprefix(address)
     page.close()
     return {
         "hub": "/hub/",

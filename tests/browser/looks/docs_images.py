@@ -15,7 +15,7 @@ def main() -> None:
     """Write the images."""
     with demo_site() as address, chromium() as browser:
         context = sign_in(browser, address)
-        pages = main_pages(context)
+        pages = main_pages(context, address)
         for name in ("run", "compare", "review"):
             _take(context, pages[name], IMAGES / f"{name}.png")
 

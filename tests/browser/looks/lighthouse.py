@@ -8,14 +8,14 @@ audits that failed are then listed.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.browser.looks.demo_site import CHROMIUM, ROOT, chromium, demo_site, main_pages, sign_in
+from tests.browser.looks.demo_site import ROOT, chromium_on_port, demo_site, main_pages, sign_in_to
+from tests.site.server.web_server import free_port
 
 PACKAGE = "lighthouse@12.8.2"
 FOLDER = ROOT / "var" / "lighthouse"
@@ -27,13 +27,13 @@ def main() -> int:
     program = _install()
     below = False
     print(f"{'page':14}{'screen':10}" + "".join(f"{name:>16}" for name in CATEGORIES))
-    with demo_site() as address, chromium() as browser:
-        context = sign_in(browser, address)
-        pages = main_pages(context)
-        cookies = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in context.cookies())
+    port = free_port()
+    with demo_site() as address, chromium_on_port(port) as context:
+        sign_in_to(context, address)
+        pages = main_pages(context, address)
         for name, path in ((name, pages[name]) for name in sys.argv[1:] or pages):
             for screen in ("mobile", "desktop"):
-                report = _audit(program, f"{address}{path}", cookies, screen)
+                report = _audit(program, f"{address}{path}", port, screen)
                 scores = {key: round(100 * report["categories"][key]["score"]) for key in CATEGORIES}
                 print(f"{name:14}{screen:10}" + "".join(f"{scores[key]:16}" for key in CATEGORIES), flush=True)
                 below = below or min(scores.values()) < 100
@@ -55,14 +55,14 @@ def _install() -> Path:
     return program
 
 
-def _audit(program: Path, url: str, cookies: str, screen: str) -> dict[str, Any]:
+def _audit(program: Path, url: str, port: int, screen: str) -> dict[str, Any]:
+    """Return the report on *url* in the browser on *port*, in which the user is signed in."""
     command = [
-        *[str(program), url, "--quiet", "--output=json", "--output-path=stdout"],
-        *[f"--only-categories={','.join(CATEGORIES)}", f"--extra-headers={json.dumps({'Cookie': cookies})}"],
-        *["--chrome-flags=--headless=new --no-sandbox", *(["--preset=desktop"] if screen == "desktop" else [])],
+        *[str(program), url, "--quiet", "--output=json", "--output-path=stdout", f"--port={port}"],
+        *[f"--only-categories={','.join(CATEGORIES)}", "--disable-storage-reset"],
+        *(["--preset=desktop"] if screen == "desktop" else []),
     ]
-    environment = {**os.environ, "CHROME_PATH": CHROMIUM}
-    found = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     report: dict[str, Any] = json.loads(found.stdout)
     if report["finalDisplayedUrl"].partition("?")[0].endswith("/login/"):
         sys.exit(f"{url}: the browser was not signed in.")
