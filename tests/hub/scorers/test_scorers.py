@@ -326,6 +326,23 @@ async def test_includes_reads_prose_as_it_is_shown(text: str, target: str, value
     assert (await judge("includes", text, target=target)).value == value
 
 
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("It is 3.", 3.0, 1.0),
+        ("It is 3.0.", 3, 1.0),
+        ("It is 3 or 5.", [3.0, 5.0], 1.0),
+        ("It is 13.", 3.0, 0.0),
+        ("It is 3.5.", 3.0, 0.0),
+        ("It is 3.", [3.0, 5.0], 0.0),
+        ("It is true.", True, 1.0),
+        ("It is 3.", "3.0", 0.0),
+    ],
+)
+async def test_includes_finds_targets_that_are_no_texts(text: str, target: Any, value: float) -> None:
+    assert (await judge("includes", text, target=target, match="all", ignore_case=False)).value == value
+
+
 async def test_includes_reason_lists_missing_targets() -> None:
     verdict = await judge("includes", "No heat.", target=["vacuum", "heat"], match="all")
     assert verdict.reason == "The answer lacks 'vacuum'."
