@@ -36,6 +36,8 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("49", {"target": 49}),
         ("49.0", {"target": 49}),
         ("49", {"target": 49.0}),
+        ("foo\\_bar", {"target": "foo_bar"}),
+        ("Answer: my\\_var\\_name", {"target": "my_var_name"}),
         ("King’s College", {"target": "King's College"}),
         ("“Yes,” he said", {"target": '"Yes," he said'}),
         ("twenty\u2011one", {"target": "twenty-one"}),
