@@ -95,14 +95,19 @@ _EXCUSE = (
     r"|as an? (?:ai|language model)\b[^,.]{0,60},\s)?"
 )
 _I_CANNOT = (
-    r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not)\s"
+    r"i\s?(?:can(?:no|['’])t|can not|['’]m (?:unable|not able) to|am (?:unable|not able) to|won['’]t|will not"
+    r"|(?:must |have to )?(?:refuse|decline) to)\s"
 )
-# "help with that", "comply.", "answer the question". Not "I can't help but notice" or "I can't answer 42 or 43".
+# "help with that", "comply.", "answer the question", "score this answer". Not "I can't help but notice", "I can't
+# answer 42 or 43" or "I can't rate this any higher".
 _REFUSED = (
     r"(?:(?:help|assist)\b(?! (?:but|it|\w+ing)\b)|(?:answer|comply|continue)\s?[.,;:]"
-    r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss"
-    r"|judge|grade|rate|compare) (?:that|this|it|such|your|the (?:question|problem"
-    r"|request))\b)"
+    r"|(?:provide|share|answer|do|solve|fulfil+|comply with|discuss|compare)"
+    r" (?:that|this|it|such|your|the (?:question|problem|request))\b"
+    r"|(?:(?:judge|grade|rate|mark|score|assess|evaluate)"
+    r" (?:(?:that|this|it|such|your|any)(?: (?!any)\w+)?|the (?:answer|response|reply|question|problem|request))"
+    r"|(?:give|provide|assign) (?:an? |any )?(?:marks?|scores?|ratings?|grades?))"
+    r"(?=\s?(?:[.,;:!\n]|$)|\s(?:because|since|as|at all|for)\b))"
 )
 # "I'm sorry, but I really don't know the answer to that."
 _DO_NOT_KNOW = (

@@ -61,9 +61,10 @@ _CHINESE = re.compile(
     r"|(?:请)?不要(?:这样|这么)(?:写|做|用|实现)|反例|常见错误)(?:是|如下)?"
 )
 _OTHER_ANSWER = re.compile(
-    r"(?:for|by|in|as an?)\s(?:comparison|contrast|reference)(?=[,:]|$)"
-    r"|(?:an?|another)\s(?:[\w-]+\s){0,4}(?:answer|response|reply|solution)\b.{0,80}?\b(?:would|could|might)\b"
-    r"|(?:if|had)\b.{0,120}?\b(?:had|been)\b",
+    r"\(?(?:note that\s)?(?:(?:for|by|in|as an?)\s(?:comparison|contrast|reference)(?=[,:]|$)"
+    r"|(?:an?|another|the\s(?:ideal|perfect|best))\s(?:[\w-]+\s){0,4}"
+    r"(?:answer|response|reply|solution|version)\b.{0,80}?\b(?:would|could|might)\b"
+    r"|(?:if|had)\b.{0,120}?\b(?:had|been)\b|had\s(?:it|the\s\w+)\b.{0,120}?\bwould\shave\b)",
     re.IGNORECASE,
 )
 _MARKS = re.compile(r"^[\s#>~❌✗✘✖🚫⚠\ufe0f\d.)-]+|[\s:：.。!！]+$")

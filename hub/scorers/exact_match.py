@@ -106,7 +106,8 @@ def _without_marks(answer: str, *, in_formula: bool) -> str:
 
     In a formula, the backslashes of signs, negative spaces and the size of fractions are left out, too.
     """
-    text = re.sub(r"\\(?=\$\d)|(?<=\d)\\(?=%)", "", strip_markup(without_emphasis(answer)))  # \$5, 5\% in Markdown
+    # \$5, 5\% and foo\_bar in Markdown
+    text = re.sub(r"\\(?=\$\d|_)|(?<=\d)\\(?=%)", "", strip_markup(without_emphasis(answer)))
     if in_formula:
         text = re.sub(r"\\!|\\(?=[{}%$&# ])", "", re.sub(r"\\[dt]frac(?![a-z])", r"\\frac", text))
     return re.sub(r"(?<=[^\W\d_]{2})!$", "", text)

@@ -14,6 +14,7 @@ from hub.scorers.comparison.texts import (
     prose_as_shown,
     quoted,
     require_targets,
+    spellings,
     targets,
     without_emphasis,
 )
@@ -42,13 +43,14 @@ class Includes(Scorer[IncludesOptions]):
         answer = without_struck(extraction.answer_text(submission.text))
         readings = (answer, without_emphasis(answer), prose_as_shown(answer))
         texts = {form for text in readings for form in forms(text, **how)}
-        wanted = targets(options.target)
+        wanted = options.target if isinstance(options.target, list) else [options.target]
+        written = {targets(target)[0]: spellings(target) for target in wanted if target is not None}
         missing = [
             target
-            for target in wanted
-            if not any(contains(text, form) for form in forms(target, **how) for text in texts)
+            for target, ways in written.items()
+            if not any(contains(text, form) for way in ways for form in forms(way, **how) for text in texts)
         ]
-        passed = not missing if options.match == "all" else len(missing) < len(wanted)
+        passed = not missing if options.match == "all" else len(missing) < len(written)
         if passed:
             return Verdict.of(True, "The answer contains the target.")
         return Verdict.of(False, f"The answer lacks {', '.join(quoted(target) for target in missing[:5])}.")

@@ -71,7 +71,11 @@ class ExpectedCall(BaseModel):
             name for name in (*self.arguments, *self.accept) if name not in call.arguments and name not in self.optional
         ]
         if missing:
-            return f"argument {', '.join(missing)} is missing"
+            return (
+                f"argument {missing[0]} is missing"
+                if len(missing) == 1
+                else f"arguments {', '.join(missing)} are missing"
+            )
         for name, value in call.arguments.items():
             if name in accepted:
                 if not any(json_equal(value, wanted, folded=folded) for wanted in accepted[name]):
@@ -112,7 +116,8 @@ class LeaderboardCall:
             if name not in self.arguments:
                 return f"argument {name} was not expected"
             if not any(_acceptable(value, wanted, folded) for wanted in self.arguments[name]):
-                return _differs(name, self.arguments[name], value)
+                given = [one for one in self.arguments[name] if one != ABSENT]
+                return _differs(name, given, value) if given else f"argument {name} was not expected"
         return ""
 
     def __str__(self) -> str:
@@ -212,7 +217,7 @@ def _other_call(name: str, call: ParsedCall) -> str:
 
 
 def _differs(name: str, wanted: Sequence[JSON], value: JSON) -> str:
-    listed = " or ".join(_short(one) for one in list(wanted)[:4] if one != ABSENT) or "left out"
+    listed = " or ".join(_short(one) for one in wanted[:4])
     shown = _short(value)
     if listed == shown:  # only the beginnings of long values are shown
         expected_text, text = _text(wanted[0]), _text(value)

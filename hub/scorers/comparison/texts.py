@@ -25,6 +25,7 @@ _SIGN = re.compile(r"(?<![\w.)\]])-(?=[$€£]?\.?\d)")
 _SIGN_AT_END = re.compile(r"(?:^|[\s(\[{=:,<>≤≥$*_\"'])-\Z")  # of -5, not of 3-5 and COVID-19
 # After a number: 10^3, 5e3, 5 × 10^3.
 _POWER_MARK = re.compile(r"(?:\^|\*\*)\{?-?\d|[eE][-+]?\d{1,3}(?!\w)|\s?(?:[×·*]|\\times|\\cdot)\s?10(?:\^|\*\*)")
+_EXPONENT_MARK = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][-+]?\Z")  # before the 10 of 1e10, not that of S01E10
 # 5/6, 2 5/6 and \frac{5}{6}, but not dates and years such as 5/6/2024 and 2023/24.
 _FRACTION_OF_DIGITS = re.compile(
     r"(?<![\w/.,])(?:\d{1,3} )?\d{1,3}\s?[/⁄]\s?\d{1,3}(?![\w/⁄]|[.,]\d)|\\[dtc]?frac\{\d+\}\{\d+\}"
@@ -130,7 +131,11 @@ def contains(text: str, target: str) -> bool:
     return any(
         not (
             target[:1].isdigit()
-            and (_is_within_number(text, start) or _SIGN_AT_END.search(text[max(start - 2, 0) : start]))
+            and (
+                _is_within_number(text, start)
+                or _SIGN_AT_END.search(text[max(start - 2, 0) : start])
+                or _EXPONENT_MARK.search(text[max(start - _IN_NUMBER, 0) : start])
+            )
         )
         and not (target[-1:].isdigit() and (_is_within_number(text, end) or _POWER_MARK.match(text, end)))
         for match in re.finditer(f"(?={re.escape(target)})", text)

@@ -59,8 +59,8 @@ def words(text: str) -> list[str]:
 
 # These never end a sentence. The numbers and letters of a list do not end one either.
 _TITLE = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|Mt|Ft|vs|e\.g|i\.e|cf|Fig"
-    r"|approx|[Bb]zw|[Vv]gl|[Zz]\.\s?B|[Dd]\.\s?h)|^\W*(?:\d{1,3}|[A-Z]))\.$",
+    r"(?:\b(?:Mr|Mrs|Ms|Mx|Messrs|Mme|Dr|Prof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Cpl|Sen|Rep|Gov|Pres|Supt|Mt|Ft|vs"
+    r"|[Ee]\.g|[Ii]\.e|[Cc]f|Figs?|[Aa]pprox|[Bb]zw|[Vv]gl|[Zz]\.\s?B|[Dd]\.\s?h)|^\W*(?:\d{1,3}|[A-Z]))\.$",
     re.MULTILINE,
 )
 # After these, a sentence goes on if the next word has a small letter: "Stop!" he said. Well... maybe.
@@ -81,7 +81,9 @@ _ABBREVIATION = re.compile(
     r"|(?<![^\W_])[^\W\d_]{1,2}\.[^\W\d_]{1,2}\.$|(?<![^\W_])[^\W\d_]\.\s[^\W\d_]\.$"
 )
 # These end no sentence before a number: "No. 5", "Jan. 2020", "pp. 3-4".
-_BEFORE_NUMBER = re.compile(rf"\b(?:Nos?|Nr|Mar|{_MONTH}|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|ca|est|max|min|et\sal)\.$")
+_BEFORE_NUMBER = re.compile(
+    rf"\b(?:Nos?|Nr|Refs?|Arts?|Ex|Op|Tel|Mar|{_MONTH}|[Vv]ol|[Cc]h|[Ss]ec|[Ee]qs?|pp?|[Cc]a|[Ee]st|max|min|et\sal)\.$"
+)
 _LETTER = re.compile(r"(?<![^\W_])[^\W\d_]\.$")
 _NEXT_LETTER = re.compile(r"\s[^\W\d_]\.(?!\w)")  # of an abbreviation with spaces: z. B.
 _SOURCE = r"(?:[ \t]*\[\^?\d{1,3}\]|[¹²³⁰⁴-⁹])"  # of the sentence before it: "It grew.[1] Then", "It grew. [1]"

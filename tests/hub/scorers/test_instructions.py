@@ -270,6 +270,9 @@ def test_all_25_kinds_of_ifeval_are_known() -> None:
     ("text", "count"),
     [
         ("Dr. Smith met Mrs. Jones at 3.15 p.m. on Monday. They talked.", 2),
+        ("E.g. Berlin is large. Approx. 3.9 million live there. Cf. Figs. 2 and 3.", 3),
+        ("Ca. 50 came. Messrs. Smith and Jones did not. Art. 5 and Refs. 2 and 3 say why.", 3),
+        ("It is art. 5 people came.", 2),
         ("Use fruit, e.g. apples. Or pears, etc. Then stop.", 3),
         ("J. R. R. Tolkien wrote it. Who else?", 2),
         ('He said "Stop!" and left. She stayed...', 2),

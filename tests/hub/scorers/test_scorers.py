@@ -36,6 +36,8 @@ async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer(
         ("49", {"target": 49}),
         ("49.0", {"target": 49}),
         ("49", {"target": 49.0}),
+        ("foo\\_bar", {"target": "foo_bar"}),
+        ("Answer: my\\_var\\_name", {"target": "my_var_name"}),
         ("King’s College", {"target": "King's College"}),
         ("“Yes,” he said", {"target": '"Yes," he said'}),
         ("twenty\u2011one", {"target": "twenty-one"}),
@@ -296,6 +298,9 @@ async def test_includes_reads_bold_parts_and_escaped_marks_as_shown() -> None:
         ("60 km/h", "60", 1.0),
         ("5/week", "5", 1.0),
         ("It is 5e3.", "5", 0.0),
+        ("It is 1e10.", "10", 0.0),
+        ("It is 6.02E-23.", "23", 0.0),
+        ("It is S01E10.", "10", 1.0),
         ("It is 5 × 10³.", "5", 0.0),
         (r"It is $5 \times 10^3$.", "5", 0.0),
         ("It is 5 × 10.", "5", 1.0),
@@ -324,6 +329,23 @@ async def test_includes_finds_no_target_within_a_longer_number(text: str, target
 )
 async def test_includes_reads_prose_as_it_is_shown(text: str, target: str, value: float) -> None:
     assert (await judge("includes", text, target=target)).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("It is 3.", 3.0, 1.0),
+        ("It is 3.0.", 3, 1.0),
+        ("It is 3 or 5.", [3.0, 5.0], 1.0),
+        ("It is 13.", 3.0, 0.0),
+        ("It is 3.5.", 3.0, 0.0),
+        ("It is 3.", [3.0, 5.0], 0.0),
+        ("It is true.", True, 1.0),
+        ("It is 3.", "3.0", 0.0),
+    ],
+)
+async def test_includes_finds_targets_that_are_no_texts(text: str, target: Any, value: float) -> None:
+    assert (await judge("includes", text, target=target, match="all", ignore_case=False)).value == value
 
 
 async def test_includes_reason_lists_missing_targets() -> None:

@@ -41,6 +41,7 @@ FIND = {"name": "find", "arguments": {"city": "Paris", "nights": 2}}
         ({"city": "Paris", "nights": "2"}, 0, 'find: argument nights is "2", expected 2.'),
         ({"city": "paris", "nights": 2}, 0, 'find: argument city is "paris", expected "Paris".'),
         ({"city": "Paris"}, 0, "find: argument nights is missing."),
+        ({}, 0, "find: arguments city, nights are missing."),
         ({"city": "Paris", "nights": 2, "stars": 3}, 0, "find: argument stars was not expected."),
         ('{"city": "Paris", "nights": 2', 0, "find: the arguments are not valid JSON"),
         ("[1]", 0, "find: the arguments must be one JSON object, not a list."),
@@ -51,6 +52,16 @@ async def test_arguments_are_compared_by_value(arguments: Any, value: float, rea
     verdict = await judged([FIND], ("find", arguments))
     assert verdict.value == value
     assert verdict.reason.startswith(reason)
+
+
+async def test_reason_names_an_empty_text_that_was_expected() -> None:
+    text = [{"name": "f", "arguments": {"x": ""}}]
+    assert (await judged(text, ("f", {"x": "a"}))).reason == 'f: argument x is "a", expected "".'
+    either = [{"name": "f", "accept": {"x": ["", "b"]}}]
+    assert (await judged(either, ("f", {"x": "a"}))).reason == 'f: argument x is "a", expected "" or "b".'
+    leaderboard = [{"f": {"x": ["", "b"], "y": [""]}}]
+    assert (await judged(leaderboard, ("f", {"x": "a"}))).reason == 'f: argument x is "a", expected "b".'
+    assert (await judged(leaderboard, ("f", {"y": "a"}))).reason == "f: argument y was not expected."
 
 
 async def test_true_is_not_one() -> None:
