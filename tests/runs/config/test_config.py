@@ -169,6 +169,11 @@ def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
         ("models.0.requests_per_minute", "true", "requests_per_minute: must be a number, not a boolean"),
         ("models.0.price.input", "false", "price.input: must be a number, not a boolean (found false)"),
         ("review.overlap", "true", "review.overlap: must be a number, not a boolean"),
+        *(
+            (key, number, f'{key.rpartition(".")[2]}: must be a finite number (found "{number}")')
+            for key in ("limits.budget_usd", "limits.case_seconds", "models.0.price.output")
+            for number in ("Infinity", "inf", "NaN")
+        ),
         ("models", "{}", "must be a valid list (found a mapping)"),
         ("models", "[]", "must have at least 1 item"),
         ("name", "''", "must have at least 1 character"),
