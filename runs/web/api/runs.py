@@ -141,10 +141,19 @@ class RunDetails(RunItem):
         fields = [*RunItem.Meta.fields, "config", "budget_changes", "progress"]
 
 
+class AmountField(serializers.FloatField):
+    """Amount of money. true and false are no numbers, though Python would read them as 1 and 0."""
+
+    def to_internal_value(self, data: object) -> float:
+        if isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class Resumption(StrictSerializer):
     """How a run is resumed. The body may be left out."""
 
-    budget_usd = serializers.FloatField(
+    budget_usd = AmountField(
         required=False,
         help_text="New budget of the run in US dollars, for a run that has one. It has to exceed what the run has "
         "spent. The run records the change.",
