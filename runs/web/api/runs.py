@@ -174,6 +174,10 @@ class Description(StrictSerializer):
     )
 
 
+class StartParameters(StrictSerializer):
+    """Parameters of the address that starts a run: none. `team` is a key of the config."""
+
+
 class RunList(ListAPIView[Run]):
     """List the runs that you may see, the latest first. POST creates a run and queues it."""
 
@@ -203,6 +207,7 @@ class RunList(ListAPIView[Run]):
         responses={201: RunDetails, 400: ErrorBody, 415: ErrorBody, 503: ErrorBody},
     )
     def post(self, request: Request) -> Answer:
+        StartParameters.read_parameters(request)
         user = signed_in_user(request)
         resolved = resolve_registered_text(_text(request), user=user)
         run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)
