@@ -144,7 +144,7 @@ class RunDetails(RunItem):
 class AmountField(serializers.FloatField):
     """Amount of money. true and false are no numbers, though Python would read them as 1 and 0."""
 
-    def to_internal_value(self, data: object) -> float:
+    def to_internal_value(self, data: float | str) -> float:
         if isinstance(data, bool):
             self.fail("invalid")
         return super().to_internal_value(data)
