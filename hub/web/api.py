@@ -10,6 +10,7 @@ from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import ListAPIView
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
@@ -24,6 +25,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.rest.serializers import StrictSerializer
 from hub.common.web.users import signed_in_user
+from hub.common.wording import unknown_key
 from hub.gates.certificates import without_failures
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.cases import case_split
@@ -224,6 +226,8 @@ class Environments(ListAPIView[Environment]):
 def _uploaded_file(request: Request) -> IO[bytes]:
     """Return the uploaded .zip, from the field `bundle` or the body."""
     data = cast("dict[str, object]", request.data)  # both parsers return a mapping
+    if unknown := sorted(key for key in data if key != "bundle"):  # such as `team`, which belongs into the address
+        raise ValidationError({key: unknown_key(key, ["bundle"]) for key in unknown})
     sent = data.get("bundle")
     if sent is None or isinstance(sent, str):
         raise UserError("No bundle was sent. Send a .zip in the field `bundle`, or as the body.", "bundle")

@@ -223,7 +223,13 @@ class CompareForm(FilterForm):
     b = forms.IntegerField(min_value=1, max_value=2**31, required=False, label="Run B")
     model_a = forms.CharField(required=False, max_length=120, label="Model of A")
     model_b = forms.CharField(required=False, max_length=120, label="Model of B")
-    also = forms.RegexField(r"^\s*\d{1,9}(\s*,\s*\d{1,9}){0,9}\s*$", required=False, max_length=200, label="More runs")
+    also = forms.RegexField(
+        r"^\s*\d{1,9}(\s*,\s*\d{1,9}){0,9}\s*$",
+        required=False,
+        max_length=200,
+        label="More runs",
+        error_messages={"invalid": "Enter the numbers of at most ten runs, separated by commas, such as 12,14."},
+    )
     margin = forms.FloatField(required=False, min_value=0, max_value=100, label="Equivalence margin")
     gate = forms.CharField(required=False, max_length=200, label="Gate")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
 from hub.common.wording import find_similar, unknown_key
@@ -17,7 +17,9 @@ _MAPPING = re.compile(r"(valid dictionary( or .*)?|an object)$")
 
 
 class StrictNumbers(BaseModel):
-    """Model whose numeric fields refuse true and false, which pydantic reads as 1 and 0."""
+    """Model whose numeric fields refuse infinity and NaN, and true and false, which pydantic reads as 1 and 0."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -141,10 +141,19 @@ class RunDetails(RunItem):
         fields = [*RunItem.Meta.fields, "config", "budget_changes", "progress"]
 
 
+class AmountField(serializers.FloatField):
+    """Amount of money. true and false are no numbers, though Python would read them as 1 and 0."""
+
+    def to_internal_value(self, data: float | str) -> float:
+        if isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class Resumption(StrictSerializer):
     """How a run is resumed. The body may be left out."""
 
-    budget_usd = serializers.FloatField(
+    budget_usd = AmountField(
         required=False,
         help_text="New budget of the run in US dollars, for a run that has one. It has to exceed what the run has "
         "spent. The run records the change.",
@@ -163,6 +172,10 @@ class Description(StrictSerializer):
     team = serializers.CharField(
         required=False, max_length=64, help_text="Slug of the team to move it to, or `shared`. Managers may."
     )
+
+
+class StartParameters(StrictSerializer):
+    """Parameters of the address that starts a run: none. `team` is a key of the config."""
 
 
 class RunList(ListAPIView[Run]):
@@ -194,6 +207,7 @@ class RunList(ListAPIView[Run]):
         responses={201: RunDetails, 400: ErrorBody, 415: ErrorBody, 503: ErrorBody},
     )
     def post(self, request: Request) -> Answer:
+        StartParameters.read_parameters(request)
         user = signed_in_user(request)
         resolved = resolve_registered_text(_text(request), user=user)
         run = create_run(config=resolved.config, environments=resolved.environments, user=user, team=resolved.team)

@@ -168,6 +168,16 @@ def test_upload_with_wrong_parameters_is_refused(
     assert not Environment.objects.exists()
 
 
+def test_upload_form_with_unknown_fields_is_refused(client: Client, curator: User, tmp_path: Path) -> None:
+    file = SimpleUploadedFile("b.zip", zipped(write_bundle(tmp_path / "capitals")))
+    answer = client.post(URL, {"bundle": file, "team": "vision"})
+    assert (answer.status_code, answer.json()["errors"]) == (
+        400,
+        [{"path": "team", "message": "unknown key; known are bundle"}],
+    )
+    assert not Environment.objects.exists()
+
+
 def test_openapi_schema_describes_every_url(client: Client, curator: User) -> None:
     schema = yaml_source.parse(client.get("/api/v1/schema/").content.decode()).value
     named = {re.sub(r"{\w+}", "{}", path) for path in schema["paths"]}

@@ -171,6 +171,11 @@ def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
         ("review.overlap", "true", "review.overlap: must be a number, not a boolean"),
         ("models", "{}", "must be a list (found a mapping)"),
         ("models", "{name: m}", "must be a list; begin each item with `- ` (found a mapping)"),
+        *(
+            (key, number, f'{key.rpartition(".")[2]}: must be a finite number (found "{number}")')
+            for key in ("limits.budget_usd", "limits.case_seconds", "models.0.price.output")
+            for number in ("Infinity", "inf", "NaN")
+        ),
         ("models", "[]", "must have at least 1 item"),
         ("name", "''", "must have at least 1 character"),
         ("limits.case_seconds", "soon", 'must be a valid number (found "soon")'),

@@ -251,7 +251,9 @@ def test_all_problems_of_a_comparison_are_reported_at_once(client: Client, run: 
     wrong = {"a": run.pk, "margin": -3, "gate": "zz", "also": "x", "limit": 1}
     answer = client.get("/api/v1/compare/", wrong)
     assert answer.status_code == 400
-    assert {error["path"] for error in answer.json()["errors"]} == {"margin", "gate", "also", "limit"}
+    messages = {error["path"]: error["message"] for error in answer.json()["errors"]}
+    assert messages.keys() == {"margin", "gate", "also", "limit"}
+    assert messages["also"] == "Enter the numbers of at most ten runs, separated by commas, such as 12,14."
 
 
 def test_registered_models_are_listed_without_urls(client: Client, runner: User, capitals: None) -> None:

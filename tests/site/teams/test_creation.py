@@ -68,6 +68,12 @@ def test_user_of_several_teams_names_one(client: Client, user: User) -> None:
     assert problem(start(client, team="secret")) == problem(start(client, team="nobody")).replace("nobody", "secret")
 
 
+def test_team_of_a_run_is_not_taken_from_the_address(client: Client, user: User) -> None:
+    answer = client.post("/api/v1/runs/?team=vision", json.dumps(CONFIG), content_type="application/json")
+    assert problem(answer) == "unknown key; remove it"
+    assert not Run.objects.exists()
+
+
 def test_run_belongs_to_the_team_of_its_environment_and_models(client: Client, user: User) -> None:
     vision, speech = stored_team("vision", user), stored_team("speech", user)
     ModelEndpoint.objects.update(team=vision)
