@@ -16,6 +16,7 @@ from runs.models import EpisodeSession
 from runs.rollouts import batches, conversations
 from runs.rollouts.errors import RolloutFailed
 from runs.rollouts.tokens import append_tokens
+from tests.hub.bundle_files import write_bundle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -176,6 +177,23 @@ def test_score_returns_a_result_or_an_error_for_each_conversation(api: APIClient
     assert {item["error"]["code"] for item in items[2:]} == {"invalid"}
     assert "ended after 1 of 2" in items[4]["error"]["message"]
     assert not EpisodeSession.objects.exists()
+
+
+def test_examples_in_the_prompt_of_a_transcript_are_not_scored_as_answers(api: APIClient, tmp_path: Path) -> None:
+    roles = ("user", "assistant", "user")
+    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
+    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    import_bundle(
+        bundle=write_bundle(tmp_path / "shots", slug="shots", harness={"type": "single_turn", "prompt": prompt})
+    )
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    opening = post(api, "episodes/cases", environment="shots").json()["cases"][0]["observation"]["messages"]
+    answer = {"role": "assistant", "content": "Paris"}
+    sent = [[*opening, answer], [answer], [*opening, {**answer, "content": "Lyon"}], opening, [*opening[1:], answer]]
+    items = [{"case": "France", "messages": messages} for messages in sent]
+    scored = post(api, "score", environment="shots", items=items).json()["items"]
+    assert [item["reward"] for item in scored] == [1.0, 1.0, 0.0, None, None]
+    assert scored[3]["error"]["message"] == "`messages` has no message with the role assistant after the prompt."
 
 
 def test_conversation_with_characters_that_cannot_be_stored_is_scored(api: APIClient) -> None:
