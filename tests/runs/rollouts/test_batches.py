@@ -256,3 +256,13 @@ def test_invalid_tokens_are_rejected_with_their_key(api: APIClient, tokens: obje
 def test_steps_without_tokens_are_null() -> None:
     tokens: Any = {"prompt_ids": [1], "completion_ids": [2], "logprobs": None}
     assert append_tokens([], 2, tokens) == [None, None, tokens]
+
+
+def test_name_and_id_of_a_message_that_are_no_text_are_not_exported(api: APIClient) -> None:
+    for wrong in ({"name": 5}, {"tool_call_id": 7}, {"name": "ann"}):
+        opened = post(api, "episodes/", case="peru").json()
+        message = {"role": "assistant", "content": "Lima", **wrong}
+        step = api.post(f"/api/v1/episodes/{opened['id']}/step", {"message": message}, format="json")
+        assert step.status_code == 200, step.json()
+    said = {"role": "assistant", "content": "Lima"}
+    assert [row["messages"][-1] for row in exported(api)] == [said, said, {**said, "name": "ann"}]
