@@ -77,6 +77,11 @@ class CustomHarness(Harness[CustomHarnessOptions]):
 
     async def reset(self, context: EpisodeContext[CustomHarnessOptions]) -> Turn:
         answer = await self._call(context, "reset", [context.case.to_json(), context.seed])
+        if answer.done or answer.truncated:
+            raise HarnessError(
+                f"{context.options.path}: reset returned that the episode is over, before the model's first message. "
+                "Return `done` and `truncated` in step only."
+            )
         return self._turn(answer, 0, context.options)
 
     async def step(self, context: EpisodeContext[CustomHarnessOptions], state: JSON, message: Message) -> Turn:

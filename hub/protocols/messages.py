@@ -138,14 +138,15 @@ def get_comparable_content(message: Message) -> list[JSON]:
 def plain_message(message: Message) -> Message:
     """Return a message with only the keys of chat completions, and the arguments of its calls as JSON text.
 
-    Providers add keys of their own. Some give arguments as an object, or as an empty text if there are none.
+    Providers add keys of their own. Some give arguments as an object, or as an empty text if there are none. A `name`
+    or `tool_call_id` that is no text is left out, because a column of an export has one type.
     """
     plain: Message = {"role": message["role"]}
     if "content" in message:
         plain["content"] = message["content"]
-    if message.get("name") is not None:
+    if isinstance(message.get("name"), str):
         plain["name"] = message["name"]
-    if message.get("tool_call_id") is not None:
+    if isinstance(message.get("tool_call_id"), str):
         plain["tool_call_id"] = message["tool_call_id"]
     calls = [_plain_call(call) for call in calls_of(message)]
     if calls:

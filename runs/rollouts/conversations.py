@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 from hub.environments.episodes import Episode, Step
 from hub.models import Case, Team
-from hub.protocols.messages import JSON, Message
+from hub.protocols.messages import JSON, Message, get_comparable_content
 from hub.teams.quotas import QuotaExceeded
 from runs.rollouts.creation import RolloutOptions, check_case, check_trainable, choose_paying_team, new_session
 from runs.rollouts.errors import EnvironmentFailed, RolloutError, RolloutFailed
@@ -20,7 +21,11 @@ _MAX_MESSAGES = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation of one case. Only its assistant messages are used; the environment creates all others again."""
+    """A conversation of one case, with or without the opening messages of its episode.
+
+    Only its assistant messages are used; the environment creates all others again. Those of the opening messages are
+    examples in the prompt, and not used either.
+    """
 
     case: str
     messages: object
@@ -62,9 +67,9 @@ def _score(options: RolloutOptions, case: Case | None, item: Conversation, payer
         if case is None:
             raise RolloutError(f"{options.version} has no case {item.case!r}.")
         check_case(case)
-        said = _assistant_messages(item.messages)
+        messages = _validate_messages(item.messages)
         session = new_session(options, case, payer, item.attempt)
-        step = advance(session, partial(_run_conversation, said=said))
+        step = advance(session, partial(_run_conversation, messages=messages))
     except RolloutFailed as error:
         return ConversationScore(case=item.case, code="unavailable", error=str(error))
     except (QuotaExceeded, EnvironmentFailed) as error:
@@ -81,25 +86,40 @@ def _score(options: RolloutOptions, case: Case | None, item: Conversation, payer
     )
 
 
-def _assistant_messages(messages: object) -> list[Message]:
+def _validate_messages(messages: object) -> list[Message]:
     if not isinstance(messages, list) or not messages:
         raise RolloutError("`messages` must be a list of messages with at least one of the assistant.")
     if len(messages) > _MAX_MESSAGES:
         raise RolloutError(f"`messages` has {len(messages):,} messages; at most {_MAX_MESSAGES} are allowed.")
-    said = [
-        validate_message(message)
+    valid = [
+        cast(Message, message)
+        if isinstance(message, dict) and message.get("role") != "assistant"
+        else validate_message(message)
         for message in messages
-        if not isinstance(message, dict) or message.get("role") == "assistant"
     ]
-    if not said:
+    if not _said(valid):
         raise RolloutError("`messages` has no message with the role assistant.")
-    return said
+    return valid
 
 
-async def _run_conversation(episode: Episode, said: Sequence[Message]) -> Step:
+def _said(messages: Sequence[Message]) -> list[Message]:
+    return [message for message in messages if message.get("role") == "assistant"]
+
+
+def _without_opening(messages: Sequence[Message], opening: Sequence[Message]) -> Sequence[Message]:
+    """Return *messages* without the *opening* messages of the episode, if they begin with these."""
+    begin = [get_comparable_content(message) for message in messages[: len(opening)]]
+    repeated = begin == [get_comparable_content(message) for message in opening]
+    return messages[len(opening) :] if repeated else messages
+
+
+async def _run_conversation(episode: Episode, messages: Sequence[Message]) -> Step:
     step: Step | None = None
     try:
         await episode.reset()
+        said = _said(_without_opening(messages, episode.messages))
+        if not said:
+            raise RolloutError("`messages` has no message with the role assistant after the prompt.")
         for number, message in enumerate(said):
             if episode.done:
                 raise RolloutError(f"The episode ended after {number} of {len(said)} assistant messages.")

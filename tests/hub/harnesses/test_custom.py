@@ -138,6 +138,15 @@ async def test_failing_reset_is_an_environment_error():
         await play("def reset(case, seed):\n    raise KeyError\ndef step(state, message):\n    return {}\n").reset()
 
 
+@pytest.mark.parametrize("key", ["done", "truncated"])
+async def test_reset_that_ends_the_episode_is_an_environment_error(key):
+    source = f"def reset(case, seed):\n    return {{'{key}': True}}\ndef step(state, message):\n    return {{}}\n"
+    playing = play(source)
+    with pytest.raises(HarnessError, match=r"harness\.py: reset returned that the episode is over"):
+        await playing.reset()
+    assert playing.state == {}
+
+
 def test_missing_file_and_unlisted_import_are_reported_without_running_code():
     with pytest.raises(CompileError, match=r"no file 'harness\.py'"):
         environment({"type": "custom"})

@@ -84,6 +84,19 @@ def test_documented_client_collects_rollouts_and_groups(
     assert [printed()["replay"](episodes, item, "capitals") for item in group] == [1.0, 0.0, 1.0, 0.0]
 
 
+def test_documented_replay_does_not_send_examples_of_the_prompt(live_server: Any, user: User, tmp_path: Path) -> None:
+    roles = ("user", "assistant", "user")
+    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
+    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    import_bundle(
+        bundle=write_bundle(tmp_path / "shots", slug="shots", harness={"type": "single_turn", "prompt": prompt})
+    )
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    episodes = printed()["Episodes"](live_server.url, token_of(user))
+    played = episodes.rollout(lambda *_: ({"role": "assistant", "content": "Paris"}, None), "shots", case="France")
+    assert (played["reward"], printed()["replay"](episodes, played, "shots")) == (1.0, 1.0)
+
+
 def test_documented_client_deletes_episode_and_reports_error_of_server(
     live_server: Any, user: User, version: EnvironmentVersion
 ) -> None:

@@ -16,6 +16,7 @@ from runs.models import EpisodeSession
 from runs.rollouts import batches, conversations
 from runs.rollouts.errors import RolloutFailed
 from runs.rollouts.tokens import append_tokens
+from tests.hub.bundle_files import write_bundle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -178,6 +179,23 @@ def test_score_returns_a_result_or_an_error_for_each_conversation(api: APIClient
     assert not EpisodeSession.objects.exists()
 
 
+def test_examples_in_the_prompt_of_a_transcript_are_not_scored_as_answers(api: APIClient, tmp_path: Path) -> None:
+    roles = ("user", "assistant", "user")
+    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
+    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    import_bundle(
+        bundle=write_bundle(tmp_path / "shots", slug="shots", harness={"type": "single_turn", "prompt": prompt})
+    )
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    opening = post(api, "episodes/cases", environment="shots").json()["cases"][0]["observation"]["messages"]
+    answer = {"role": "assistant", "content": "Paris"}
+    sent = [[*opening, answer], [answer], [*opening, {**answer, "content": "Lyon"}], opening, [*opening[1:], answer]]
+    items = [{"case": "France", "messages": messages} for messages in sent]
+    scored = post(api, "score", environment="shots", items=items).json()["items"]
+    assert [item["reward"] for item in scored] == [1.0, 1.0, 0.0, None, None]
+    assert scored[3]["error"]["message"] == "`messages` has no message with the role assistant after the prompt."
+
+
 def test_conversation_with_characters_that_cannot_be_stored_is_scored(api: APIClient) -> None:
     items = [{"case": "france", "messages": say("\ud800\0")}, {"case": "peru\ud800", "messages": say("Lima")}]
     body = json.dumps({"environment": "capitals", "items": [*items, {"case": "peru", "messages": say("Lima")}]})
@@ -238,3 +256,13 @@ def test_invalid_tokens_are_rejected_with_their_key(api: APIClient, tokens: obje
 def test_steps_without_tokens_are_null() -> None:
     tokens: Any = {"prompt_ids": [1], "completion_ids": [2], "logprobs": None}
     assert append_tokens([], 2, tokens) == [None, None, tokens]
+
+
+def test_name_and_id_of_a_message_that_are_no_text_are_not_exported(api: APIClient) -> None:
+    for wrong in ({"name": 5}, {"tool_call_id": 7}, {"name": "ann"}):
+        opened = post(api, "episodes/", case="peru").json()
+        message = {"role": "assistant", "content": "Lima", **wrong}
+        step = api.post(f"/api/v1/episodes/{opened['id']}/step", {"message": message}, format="json")
+        assert step.status_code == 200, step.json()
+    said = {"role": "assistant", "content": "Lima"}
+    assert [row["messages"][-1] for row in exported(api)] == [said, said, {**said, "name": "ann"}]
