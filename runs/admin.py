@@ -89,6 +89,11 @@ class RunAdmin(admin.ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         return visible_runs(request.user, deleted=True)
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Refuse lookups by fields that are not shown, which would reveal their values letter by letter."""
+        shown = (DeletedFilter.parameter_name, *self.fields)
+        return lookup.partition("__")[0] in shown and super().lookup_allowed(lookup, value, request)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common import wording
 from hub.common.errors import NotFound
+from hub.common.masking import mask
 from hub.models import Case, Environment
 from hub.protocols.calls import split_quote
 from hub.protocols.messages import JSON
@@ -290,6 +291,17 @@ def _shown_summary(key: str, summary: dict[str, JSON], run: Run, user: User | An
     if key == TRACKING and not may_see_log(user, run):
         return {**summary, "error": REASON_WITHHELD}
     return {**summary, "error": _without_reply(error, run)}
+
+
+def describe_failure(run: Run, error: Exception) -> str:
+    """Return what everybody who sees *run* may read of the unexpected *error* that ended it or one of its stages.
+
+    Such an error may quote the data of a case, so it is withheld if the run has held-out environments.
+    """
+    name = type(error).__name__
+    if is_held_out(run):
+        return f"{name}: the message is in the log of the process, because the run has a held-out environment."
+    return mask(f"{name}: {error}")
 
 
 def _without_reply(message: str, run: Run) -> str:

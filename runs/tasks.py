@@ -19,6 +19,7 @@ from runs.execution.shards import release_shards, take_any_shard
 from runs.leases import LeaseLost, release_lease
 from runs.models import Response, Run
 from runs.queue import take_next_lease
+from runs.selectors import describe_failure
 from runs.services import config_of, fail_run
 from runs.tracking.sync import runs_to_log, track_in_turn
 from sandbox.errors import SandboxUnavailable
@@ -149,7 +150,7 @@ def _execute(run: Run, owner: str) -> None:
             end_owner(owner)  # `release_lease` leaves the lock file open, since the run keeps its lease
             return
         logger.exception("run %s failed", run.pk, extra=extra)
-        fail_run(run=run, message=f"{type(error).__name__}: {error}", owner=owner)
+        fail_run(run=run, message=describe_failure(run, error), owner=owner)
     finally:
         with suppress(*DATABASE_ERRORS):  # the lease lapses then
             release_lease(run=run, owner=owner)

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from hub.models import Team
+from hub.models import Environment, Team
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.models import ApiToken, OpenIDIdentity, Webhook
 from llmeval_site.webhooks.deliveries import create_webhook
@@ -36,6 +36,23 @@ def test_secrets_are_not_found_letter_by_letter(staff: Client) -> None:
         assert secret not in staff.get(f"{address}{webhook.pk if page == 'webhook' else token.pk}/change/").text
         for lookup in (field, f"{field}__startswith", f"{field}__gt"):
             assert staff.get(address, {lookup: secret[:7]}).status_code == 400, lookup
+
+
+def test_fields_of_runs_that_are_not_shown_are_not_found_letter_by_letter(client: Client) -> None:
+    user = member(staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="view_run"))
+    client.force_login(user)
+    error = "MLflow rejected the assessment of trace tr-1"
+    stored_run(
+        stored_version(held_out=True), tracking={"parent": "mlflow-run"}, summaries={"tracking": {"error": error}}
+    )
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    address = "/admin/runs/run/"
+    assert "test run" in client.get(address).text
+    for lookup in ("tracking__icontains", "tracking__parent__startswith", "summaries__icontains", "summaries__regex"):
+        assert client.get(address, {lookup: "mlflow"}).status_code == 400, lookup
+    for shown in ({"status__exact": "completed"}, {"deleted": "0"}, {"created_by__id__exact": user.pk}, {"q": "test"}):
+        assert client.get(address, shown).status_code == 200, shown
 
 
 def deletion_page(client: Client, *users: User) -> str:

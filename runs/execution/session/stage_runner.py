@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from hub.common.masking import mask
 from hub.common.tracing import span
 from hub.protocols.messages import JSON
 from runs.execution.executor import FINISH_WITHIN_S
@@ -12,6 +11,7 @@ from runs.execution.model_client import CallsStopped, ModelClient
 from runs.execution.session.context import RunContext
 from runs.execution.storage import Reader
 from runs.models import Run
+from runs.selectors import describe_failure
 from runs.stages import StageContext, stages
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class StageRunner:
                 break
             except Exception as error:
                 logger.exception("stage %s of run %s", stage.key, run.pk, extra={"run_id": run.pk})
-                summary = {"error": mask(f"{type(error).__name__}: {error}")}
+                summary = {"error": await reader.run(describe_failure, run, error)}
             run.summaries = {**run.summaries, stage.key: summary}
             if summary.get("stopped"):
                 status, message = Status.STOPPED, str(summary["stopped"])

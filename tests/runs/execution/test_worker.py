@@ -17,11 +17,14 @@ from django.utils import timezone
 
 from hub import selectors
 from hub.common.leases import has_ended, new_owner
+from hub.models import Environment
+from runs import tasks
 from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease
 from runs.models import Response, Run
 from runs.queue import take_next_lease
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
+from runs.tracking.stage import TrackingStage
 from tests.endpoint import endpoint
 from tests.processes import WORKER_ENDS_WITHIN_S, descendants, send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
@@ -265,6 +268,43 @@ def test_run_that_cannot_start_fails_with_the_reason(
     run.refresh_from_db()
     assert (run.status, run.lease_owner) == ("failed", "")
     assert "is missing: the storage of archives has no file" in run.message
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_unexpected_error_that_may_quote_a_held_out_case_is_only_in_the_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, held_out: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("invalid target: 'Paris'")
+
+    run = create_queued_run(folder, "http://x/v1")
+    Environment.objects.update(held_out=held_out)
+    monkeypatch.setattr(tasks, "execute_run", fail)
+    execute_queued_runs()
+    run.refresh_from_db()
+    assert run.status == "failed" and run.message.startswith("ValueError: ")
+    assert ("Paris" in run.message) is not held_out
+    assert "Paris" in caplog.text
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_unexpected_error_of_a_stage_that_may_quote_a_held_out_case_is_only_in_the_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, held_out: bool
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("invalid target: 'Paris'")
+
+    with endpoint(answer_capital) as server:
+        config = load(folder, config_text(server.url, tracking={"mlflow": True}))
+        run = create_run(config=config, environments=find_environments(config))
+        Environment.objects.update(held_out=held_out)
+        monkeypatch.setattr(TrackingStage, "execute", fail)
+        execute_queued_runs()
+    run.refresh_from_db()
+    error = str(run.summaries["tracking"]["error"])
+    assert run.status == "completed" and error.startswith("ValueError: ")
+    assert ("Paris" in error) is not held_out
+    assert "Paris" in caplog.text
 
 
 def test_cancel_ends_a_queued_run_and_flags_a_running_one(folder: Path) -> None:
