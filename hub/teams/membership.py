@@ -15,17 +15,21 @@ def is_manager(user: User | AnonymousUser, team: Team) -> bool:
     return user.pk is not None and team.managers.filter(pk=user.pk, groups=team.group_id).exists()
 
 
-def list_targets(user: User | AnonymousUser, owned: TeamOwned, creator_id: int | None = None) -> list[tuple[str, str]]:
-    """Return where *user* may move *owned*, (slug, name), its present team included; empty if nowhere.
+def may_move(user: User | AnonymousUser, owned: TeamOwned, creator_id: int | None) -> bool:
+    """Return whether *user* may move *owned* to another team.
 
     Superusers may move everything, managers what their team owns, and people what is shared and they have created.
     """
-    if sees_all_teams(user):
-        teams = list(list_teams(user))
-    else:
-        own = owned.team is None and creator_id is not None and creator_id == user.pk
-        may = own or (owned.team is not None and is_manager(user, owned.team))
-        teams = list_own_teams(user) if may else []
+    if owned.team is not None:
+        return is_manager(user, owned.team)
+    return sees_all_teams(user) or (creator_id is not None and creator_id == user.pk)
+
+
+def list_targets(user: User | AnonymousUser, owned: TeamOwned, creator_id: int | None = None) -> list[tuple[str, str]]:
+    """Return where *user* may move *owned*, (slug, name), its present team included; empty if nowhere."""
+    if not may_move(user, owned, creator_id):
+        return []
+    teams = list_teams(user) if sees_all_teams(user) else list_own_teams(user)
     return [*((team.slug, team.name) for team in teams), SHARED_CHOICE] if teams else []
 
 
@@ -34,6 +38,7 @@ def choose_target(user: User, owned: TeamOwned, slug: str, *, creator_id: int | 
 
     Raises PermissionDenied and TeamError.
     """
-    if not sees_all_teams(user) and not list_targets(user, owned, creator_id):
-        raise PermissionDenied(f"Only managers of its team and superusers may move {what} to another team.")
+    if not may_move(user, owned, creator_id):
+        whose = "the user who created it" if owned.team is None else "managers of its team"
+        raise PermissionDenied(f"Only {whose} and superusers may move {what} to another team.")
     return choose_team(user, slug or Team.SHARED)

@@ -35,9 +35,14 @@ def receive_bundle(*, file: IO[bytes], user: User, team: str = "") -> tuple[Envi
 
 
 def _team_of_new(bundle: Bundle, user: User, team: str) -> Team | None:
-    """Return the team that will own the environment of *bundle*; None if the environment exists, and keeps its own."""
+    """Return the team that will own the environment of *bundle*; None if the environment exists, and keeps its own.
+
+    Raises TeamError, also if the environment exists and *team* is none of the teams of *user*.
+    """
     try:
         slug = bundle.manifest.slug
     except BundleError:  # `import_bundle` reports the problems of all files
         return None
-    return None if Environment.objects.filter(slug=slug).exists() else choose_team(user, team)
+    exists = Environment.objects.filter(slug=slug).exists()
+    chosen = choose_team(user, team) if team or not exists else None
+    return None if exists else chosen

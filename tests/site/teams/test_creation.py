@@ -118,8 +118,9 @@ def test_upload_belongs_to_the_chosen_team_and_keeps_it(client: Client, user: Us
     assert client.post(address, newer, content_type="application/zip").status_code == 201
     assert client.get("/api/v1/environments/flags/").json()["team"] == "vision"
     other = zipped(write_bundle(tmp_path / "c", slug="rivers"))
-    answer = client.post("/api/v1/environments/?team=nobody", other, content_type="application/zip")
-    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "team"
+    for bundle in (newer, other):
+        answer = client.post("/api/v1/environments/?team=nobody", bundle, content_type="application/zip")
+        assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "team"
     assert client.post(address, other, content_type="application/zip").json()["environment"] == "rivers@1.0.0"
     assert Environment.objects.get(slug="rivers").team is None
 
@@ -197,6 +198,18 @@ def test_managers_move_what_their_team_owns(client: Client, user: User) -> None:
         assert client.patch(address, body, content_type="application/json").json()["team"] == "vision"
     answer = client.patch(f"/api/v1/runs/{run.pk}/", '{"team": "nobody"}', content_type="application/json")
     assert answer.status_code == 400
+
+
+def test_user_in_no_team_who_created_a_run_is_told_so(client: Client, user: User) -> None:
+    stored_team("vision")
+    run = stored_run(stored_version())
+    address, body = f"/api/v1/runs/{run.pk}/", json.dumps({"team": "vision"})
+    Run.objects.update(created_by=user)
+    answer = client.patch(address, body, content_type="application/json")
+    assert answer.status_code == 400 and "You are in no team 'vision'" in answer.json()["detail"]
+    Run.objects.update(created_by=None)
+    answer = client.patch(address, body, content_type="application/json")
+    assert answer.status_code == 403 and "Only the user who created it and superusers" in answer.json()["detail"]
 
 
 def test_run_in_progress_is_not_moved(client: Client, user: User) -> None:
