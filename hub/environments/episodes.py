@@ -146,7 +146,7 @@ class Episode:
         self.state = {
             "harness": None,
             "messages": [],
-            "tools": turn.tools,
+            "tools": [],
             "turns": 0,
             "done": turn.done,
             "reward": None,
@@ -230,8 +230,8 @@ class Episode:
             self.state["conversation"] = len(self.state["messages"])
         messages = storable(turn.messages)  # the model reads what the transcript has
         self.state["messages"].extend(messages)
-        if turn.tools or turn.new_conversation:
-            self.state["tools"] = storable(turn.tools)
+        if turn.tools is not None or turn.new_conversation:
+            self.state["tools"] = storable(turn.tools or [])
         self.state.pop("parameters", None)
         parameters = storable(dict(turn.parameters))
         if parameters:

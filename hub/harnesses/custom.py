@@ -54,7 +54,7 @@ class CustomHarnessResult(BaseModel):
     model_config = ConfigDict(extra="forbid")
     state: object = None
     messages: list[ReturnedMessage] = []
-    tools: list[ReturnedTool] = []
+    tools: list[ReturnedTool] | None = None
     done: bool = False
     reward: Annotated[float, Field(allow_inf_nan=False)] | None = None
     truncated: bool = False
@@ -110,10 +110,11 @@ class CustomHarness(Harness[CustomHarnessOptions]):
 
     def _turn(self, answer: CustomHarnessResult, turns: int, options: CustomHarnessOptions) -> Turn:
         limited = not answer.done and turns >= options.max_turns
+        tools = None if answer.tools is None else [tool.model_dump(exclude_unset=True) for tool in answer.tools]
         return Turn(
             state={"world": answer.state, "turns": turns},
             messages=[cast(Message, message.model_dump(exclude_unset=True)) for message in answer.messages],
-            tools=[cast(Tool, tool.model_dump(exclude_unset=True)) for tool in answer.tools],
+            tools=cast("list[Tool] | None", tools),
             done=answer.done or limited,
             reward=answer.reward,
             truncated=answer.truncated or limited,

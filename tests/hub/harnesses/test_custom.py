@@ -43,6 +43,17 @@ async def test_max_turns_truncates_the_episode():
     assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
 
 
+async def test_tools_stay_if_left_out_and_an_empty_list_withdraws_them():
+    tool = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
+    playing = play(
+        f"def reset(case, seed):\n    return {{'state': 0, 'tools': [{tool!r}]}}\n"
+        "def step(state, message):\n    return {'state': state + 1} | ({'tools': []} if state else {})\n"
+    )
+    offered = [(await playing.reset()).tools]
+    offered += [(await playing.step(assistant("Hm."))).observation.tools for _ in range(2)]
+    assert offered == [[tool], [tool], []]
+
+
 async def test_turn_limit_without_reward_fails_with_reward_0():
     playing = play(max_turns=1)
     await playing.reset()
