@@ -85,12 +85,12 @@ Limit = Literal["max_turns", "max_calls", "tool_seconds", "episode_s", "transcri
 class Turn:
     """Result of `reset` or `step`: the new JSON state and only the *new* messages.
 
-    `tools` are what the model may call from now on; None if that does not change. `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
-    that a limit of the harness ended; `limit` is its name, which is added to `info`. With
-    `new_conversation` the messages do not continue those before; the model reads only them.
-    `parameters` are what the request for the next message asks for besides tools, such as `temperature`,
-    as chat completions name it; the run's config has precedence. `info` is shown with the transcript and
-    never affects a score.
+    `tools` are what the model may call from now on; None if that does not change. `reward` is read by the rule
+    `reward`; None if the harness gives none. `truncated` marks an episode that a limit of the harness ended;
+    `limit` is its name, which is added to `info`. With `new_conversation` the messages do not continue those
+    before; the model reads only them. `parameters` are what the request for the next message asks for besides
+    tools, such as `temperature`, as chat completions name it; the run's config has precedence. `info` is shown with
+    the transcript and never affects a score.
     """
 
     state: JSON = None

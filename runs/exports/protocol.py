@@ -3,8 +3,8 @@
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, ClassVar, Generic, TypeVar
@@ -99,12 +99,13 @@ def export_items(
 
     *read_items* returns all items, each time it is called.
     """
-    export_format.write(exported_rows(export_format, read_items, report), path)
+    with closing(exported_rows(export_format, read_items, report)) as rows:  # also the query, if `write` fails
+        export_format.write(rows, path)
 
 
 def exported_rows(
     export_format: ExportFormat[Item], read_items: Callable[[], Iterable[Item]], report: ExportReport
-) -> Iterator[Row[Item]]:
+) -> Generator[Row[Item], None, None]:
     """Yield the rows of items, and count them in *report*. What was left out is in it after the last row."""
     unfit: Counter[str] = Counter()
 

@@ -174,12 +174,15 @@ def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | Non
         if len(models_a) == 1:
             only = ", ".join(models_a)
             raise ComparisonError(f"Run {run_a.pk} has one model, {only}; compare it with another run.", "b")
-        for label in filter(None, (model_a, model_b)):
-            _named(run_a, models_a, label)
+        for path, label in (("model_a", model_a), ("model_b", model_b)):
+            if label:
+                _named(run_a, models_a, label, path)
         if not model_a or not model_b or model_a == model_b:
             raise ComparisonError(f"Within one run, choose two different models, of {', '.join(models_a)}.", "model_a")
     if model_a or model_b:
-        return [(_named(run_a, models_a, model_a or model_b), _named(run_b, models_b, model_b or model_a))]
+        a = _named(run_a, models_a, model_a or model_b, "model_a" if model_a else "model_b")
+        b = _named(run_b, models_b, model_b or model_a, "model_b" if model_b else "model_a")
+        return [(a, b)]
     same = [label for label in models_a if label in models_b]
     if same:
         return [(models_a[label], models_b[label]) for label in same]
@@ -233,9 +236,10 @@ def _models(run: Run) -> dict[str, RunModel]:
     return {model.label: model for model in models_under_test(run)}
 
 
-def _named(run: Run, models: dict[str, RunModel], label: str | None) -> RunModel:
+def _named(run: Run, models: dict[str, RunModel], label: str | None, path: str) -> RunModel:
+    """Return the model with *label*. Raises ComparisonError with *path*, the parameter that gives the label."""
     if label not in models:
-        raise ComparisonError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
+        raise ComparisonError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.", path)
     return models[label]
 
 

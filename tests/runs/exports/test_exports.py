@@ -16,6 +16,7 @@ from hub.protocols.calls import CallKey
 from hub.services import import_bundle
 from runs.exports import FORMATS, ExportError, FailureFilters, export_failures, export_responses
 from runs.exports.failure_formats.base import find_passing
+from runs.exports.protocol import ExportFormat, ExportReport, export_items
 from runs.models import Response, Run, RunModel
 from runs.providers.replay import open_recording
 from tests.commands import run_command
@@ -711,3 +712,25 @@ def test_cases_quarantined_after_the_run_are_left_out_of_training_data(tmp_path:
     accepted_defect(Case.objects.get(external_id="c0"), hours_ago=1)
     export_failures(run, tmp_path / "out.jsonl", format="jsonl")
     assert [row["case"] for row in read_lines(tmp_path / "out.jsonl")] == ["c2", "c3"]
+
+
+def test_failed_write_ends_the_query(tmp_path: Path) -> None:
+    ended = []
+
+    class FullDisk(ExportFormat[int]):
+        def rows(self, item: int) -> list[Any]:
+            return [{}]
+
+        def write(self, rows: Any, path: Path) -> None:
+            next(rows)
+            raise OSError("no space")
+
+    def read() -> Any:
+        try:
+            yield from (1, 2)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(OSError, match="no space") as caught:
+        export_items(FullDisk(), read, tmp_path / "x", ExportReport())
+    assert ended and caught

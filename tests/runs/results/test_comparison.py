@@ -210,8 +210,9 @@ def test_ambiguous_models_are_rejected_with_the_option_to_use(
 ) -> None:
     version = stored_version()
     run = stored_run(version, models_a)
-    with pytest.raises(ComparisonError, match=message):
+    with pytest.raises(ComparisonError, match=message) as raised:
         compare(run, stored_run(version, models_b) if models_b else run, **named)
+    assert raised.value.path == ("b" if message.endswith("another run.") else "model_a")
 
 
 def test_runs_without_a_common_label_are_named_if_several_are_compared() -> None:
