@@ -205,7 +205,7 @@ def _count_watchers(run: Run, user: User | AnonymousUser) -> int:
 def event_of(run: Run) -> RunEvent:
     """Return the state of *run* as the data of an event. It has no text of a model or a dataset."""
     snapshot = get_snapshot(run)
-    left = snapshot.seconds_left
+    left = None if run.status in ENDED else snapshot.seconds_left
     return {
         "run": run.pk,
         "status": run.status,

@@ -208,6 +208,15 @@ def test_page_of_a_longer_run_asks_less_often(
     assert live.LiveRun(snapshot, None, [], [], [], "").poll_s == poll_s
 
 
+@pytest.mark.parametrize(("status", "seconds"), [("running", 1), ("cancelled", None)])
+def test_run_that_has_ended_has_no_time_left(
+    status: str, seconds: int | None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.Snapshot, "seconds_left", 0.4)
+    run.status = status
+    assert live.event_of(run)["seconds_left"] == seconds
+
+
 @pytest.mark.parametrize(("watchers", "poll_s"), [(1, 2), (20, 2), (21, 3), (100, 10), (1000, 15)])
 def test_pages_ask_less_often_if_many_watch(
     watchers: int, poll_s: int, run: Run, monkeypatch: pytest.MonkeyPatch
