@@ -5,7 +5,8 @@ from django.db import DatabaseError
 from hub.management.invocation import command
 
 _UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
-_UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
+_UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file")
+_READ_ONLY = ("readonly database", "read-only transaction")
 _DAMAGED = ("file is not a database", "disk image is malformed")
 _FULL = ("database or disk is full", "DiskFull")
 _FAILING_DISK = ("disk I/O error",)  # also if the disk is so full that SQLite cannot create its -shm file
@@ -23,6 +24,11 @@ def describe_database_error(error: DatabaseError) -> str | None:
         return describe_unprepared()
     if any(text in str(error) for text in _UNREACHABLE):
         return f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}."
+    if any(text in str(error) for text in _READ_ONLY):
+        return (
+            f"The database cannot be written (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}. Run the "
+            "command as a user who may write it, or name another database."
+        )
     if any(text in described for text in _DAMAGED):
         reason = str(error).splitlines()[0]
         return f"The database is damaged (DATABASE_URL, LLMEVAL_VAR): {reason}. Restore a backup, or use another file."

@@ -98,6 +98,8 @@ def test_commands_report_what_is_wrong_with_the_disk_and_the_database(
     assert "No space left on device. Free some space, or name another" in capsys.readouterr().err
     assert run(DatabaseError("file is not a database")) == 3
     assert "The database is damaged (DATABASE_URL, LLMEVAL_VAR): file is not a database." in capsys.readouterr().err
+    assert run(OperationalError("attempt to write a readonly database")) == 3
+    assert "attempt to write a readonly database. Run the command as a user who may write it" in capsys.readouterr().err
     assert run(OperationalError("database or disk is full")) == 3
     assert capsys.readouterr().err == (
         "The disk of the database is full (DATABASE_URL, LLMEVAL_VAR). Free some space, and try again.\n"
