@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hub.common.wording import percent
+from hub.common.wording import decimals, percent
 from preferences.exporters.linter import LintFigures, LintResult
 from preferences.models import Preference
 from runs.exports.protocol import ExportReport, JSONObject
@@ -43,7 +43,8 @@ class PreferenceReport(ExportReport):
         if figures["first_chosen"] is not None:
             yield f"The pair's first response was chosen in {percent(figures['first_chosen'])} of the pairs."
         if figures["length_correlation"] is not None:
-            yield f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
+            correlation = decimals(figures["length_correlation"], 2, sign="+")
+            yield f"Correlation between being longer and being chosen: {correlation}."
 
     def add_source(self, preference: Preference) -> None:
         """Record where a written preference comes from."""

@@ -113,7 +113,9 @@ def _own_family_sides(rows: QuerySet[Preference]) -> dict[int, str]:
     found = list(flagged.values_list(*columns)[:MAX_ROWS])
     families: dict[object, str] = {}  # by RunModel id, judges also by run and fingerprint
     for model in RunModel.objects.filter(run__in={row[1] for row in found}):
-        families[model.pk] = families[model.run_id, model.fingerprint] = model.spec.get("family", "")
+        families[model.pk] = model.spec.get("family", "")
+        if model.role == "judge":  # the same model may have other roles, with another family or none
+            families[model.run_id, model.fingerprint] = families[model.pk]
     sides = {}
     for pk, run, judge, first, second in found:
         same = [families[run, judge] == families[model] for model in (first, second)]

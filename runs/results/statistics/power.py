@@ -24,7 +24,7 @@ def minimum_detectable_effect(flip_rate: float, n: int) -> float | None:
         return (Z + _Z_POWER) * math.sqrt(flip_rate / n)
     low, high = 0.0, 1.0
     expected = _Flips(flip_rate, n)
-    while high - low > 1e-4:
+    while high - low > 1e-4 * high:  # relative, since a million pairs find differences of 1e-5
         middle = (low + high) / 2
         flips = expected if middle <= flip_rate else _Flips(middle, n)
         if flips.power(middle) < POWER:

@@ -26,6 +26,8 @@ from hub.services import import_bundle
 from preferences.evidence import evidence_of
 from preferences.exporters import FORMATS, ExportError, export, export_preferences, zip_preferences
 from preferences.exporters.formats.base import PreferenceFormat
+from preferences.exporters.linter import LintedVerdict, LintResult
+from preferences.exporters.reports import PreferenceReport
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
 from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
@@ -352,6 +354,13 @@ def test_provenance_of_row_names_run_responses_and_digests(tmp_path: Path) -> No
     card = (tmp_path / "out" / "README.md").read_text()
     assert "Models compared: m0, m1" in card
     assert "first response was chosen in 100.0 %" in card
+
+
+def test_correlation_of_length_keeps_its_sign_however_small_it_is() -> None:
+    lengths = [(1000, "second"), (-1000, "second"), (999, "first"), (-1000, "first")]
+    verdicts = [LintedVerdict(i, 2 * i, 2 * i + 1, "human", word, longer) for i, (longer, word) in enumerate(lengths)]
+    report = PreferenceReport(lint=LintResult(kept=verdicts), preferences={0, 1, 2, 3})
+    assert "Correlation between being longer and being chosen: -0.0003." in list(report.figure_lines())
 
 
 def test_ties_go_to_their_own_file(tmp_path: Path) -> None:

@@ -190,6 +190,15 @@ def test_self_preference_needs_exactly_one_side_of_the_family() -> None:
     assert worth("own_family") == (None, 0)
 
 
+def test_self_preference_uses_the_family_of_the_judge_if_its_model_has_other_roles() -> None:
+    (pair,) = pairs_of("ff")
+    run = Run.objects.get()
+    as_families(run, alpha="gpt", beta="", judge="gpt")
+    RunModel.objects.create(run=run, label="judge", role="rubric", position=0, spec={"name": "judge"}, fingerprint="f")
+    judged(pair, "first", self_preference=True)
+    assert worth("own_family") == (1.0, 1)
+
+
 def test_length_correlation_uses_decisive_verdicts() -> None:
     texts = [("aaa", "a"), ("a", "aa"), ("aa", "a"), ("a", "a"), ("aaaaaa", "a")]
     pairs = pairs_of("ff", "ff", "ff", "ff", "ff", texts=texts)

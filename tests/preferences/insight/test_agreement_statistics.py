@@ -224,6 +224,16 @@ def test_unconnected_models_raise_separate_groups() -> None:
             rank(matches)
 
 
+def test_ranking_of_models_that_never_lost_to_the_next_one_has_intervals() -> None:
+    # Some of 12,000 drawn prior wins are so small that rounding errors move the strengths on a flat likelihood.
+    names = [f"m{i:02d}" for i in range(13)]
+    matches = [Match(a, b, 1.0, (a, i)) for a, b in pairwise(names) for i in range(300)]
+    rows = rank_models(matches)
+    assert [row.name for row in rows] == names
+    assert all(row.low is not None and row.high is not None and row.low < row.strength < row.high for row in rows)
+    assert rows[0].strength - rows[1].strength == pytest.approx(400 * math.log10(300.5 / 0.5), abs=1e-6)
+
+
 def test_ranking_without_matches_is_empty() -> None:
     assert (strengths([]), rank_models([])) == ({}, [])
 

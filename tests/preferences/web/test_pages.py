@@ -15,6 +15,7 @@ from hub.models import Environment
 from preferences.insight.agreement import Agreement, NamedFigure
 from preferences.insight.agreement_statistics import Figure, share_figure
 from preferences.insight.calibration import Bin
+from preferences.insight.reviewers import ReviewerPair, ReviewerRow
 from preferences.insight.stored import Stored
 from preferences.models import Preference
 from runs.models import Run
@@ -165,8 +166,14 @@ def test_unknown_format_is_reported(visitor: Client, two: Preference) -> None:
 def test_nearly_all_is_not_shown_as_all(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = share_figure([[True]] * 2_990 + [[False]] * 10)
     kappa = Figure(value=0.2, n=50, low=0.003, high=0.41)
+    none = Figure(value=None, n=0)
+    both = ReviewerPair(names=("ann", "bob"), blind=figure, blind_kappa=kappa, final=none, final_kappa=none)
     agreement = Agreement(
         verdicts=400,
+        reviewers=[
+            ReviewerRow(name="ann", decided=9, median_seconds=None, accepted=0, suggested=0, checks=0, checks_failed=0)
+        ],
+        reviewer_pairs=[both],
         figures=[
             NamedFigure("judge_execution", "Agreement with the tests", figure),
             NamedFigure("people_alpha", "Alpha of reviewers", kappa),
@@ -178,6 +185,8 @@ def test_nearly_all_is_not_shown_as_all(visitor: Client, monkeypatch: pytest.Mon
     page = unescape(visitor.get(reverse("preferences:agreement")).content.decode())
     assert '<td class="num" data-label="value">> 0.99</td>' in page
     assert "[0.99, 0.998]" in page
+    shown = re.findall(r'data-label="(?:same verdict, blind|95 % interval)">\s*(.*?)\s*</td>', page)
+    assert shown[-2:] == ["99.7 %", "[99.4, 99.8]"]  # in the same unit
     assert "[0.003, 0.41]" in page
     assert "confidence 0.90: 99.5 % correct of 200" in page
 

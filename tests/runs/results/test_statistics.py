@@ -350,6 +350,12 @@ def test_minimum_detectable_effect_has_the_power_it_claims(flip_rate: float, n: 
     assert (counts * significant).sum() / 20_000 == pytest.approx(0.8, abs=0.01)
 
 
+def test_minimum_detectable_effect_of_many_cases_with_few_flips_is_as_precise() -> None:
+    # All flips go one way, and six are significant.
+    effect = minimum_detectable_effect(0.0, 200_000) or 0
+    assert scipy.stats.poisson.sf(5, 200_000 * effect) == pytest.approx(0.8, abs=1e-3)
+
+
 def test_minimum_detectable_effect_of_many_flips_is_millers() -> None:
     assert minimum_detectable_effect(0.5, 100_000) == pytest.approx(2.80158 * (0.5 / 100_000) ** 0.5, rel=1e-5)
     assert minimum_detectable_effect(0.4, 10_000) == pytest.approx(2.80158 * (0.4 / 10_000) ** 0.5, rel=0.02)
