@@ -97,7 +97,7 @@ def milliseconds(value: float | None) -> str:
     """Return a time in milliseconds: without decimals from a hundred on, with one below."""
     if value is None:
         return UNDEFINED
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:,.0f}" if round(value, 1) >= 100 else f"{value:.1f}"
 
 
 def times(p50: float | None, p95: float | None) -> str:
