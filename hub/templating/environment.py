@@ -45,10 +45,10 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     def parse_checked(self, source: str) -> nodes.Template:
         """Return the syntax tree of *source* without computing constants. Raises TemplateError."""
         tree = self.parse(source)
-        for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-            statement = "import" if isinstance(node, nodes.FromImport) else type(node).__name__.lower()
+        for loading in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+            statement = "import" if isinstance(loading, nodes.FromImport) else type(loading).__name__.lower()
             raise TemplateSyntaxError(
-                f"`{statement}` loads another template, and there is none to load; write its text here", node.lineno
+                f"`{statement}` loads another template, and there is none to load; write its text here", loading.lineno
             )
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)
