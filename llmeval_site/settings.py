@@ -177,7 +177,7 @@ if OPENID:
     AUTHENTICATION_BACKENDS.append("llmeval_site.accounts.openid.backend.OpenIDBackend")
 elif not PASSWORDS:
     raise ImproperlyConfigured("LLMEVAL_PASSWORDS=0 needs another way to sign in: set LLMEVAL_OIDC_ISSUER.")
-AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10)
+AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
@@ -194,7 +194,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # Mail: to a server if one is named, otherwise to the log of the process.
 EMAIL_HOST = ENV.text("LLMEVAL_MAIL_HOST")
-EMAIL_PORT = ENV.number("LLMEVAL_MAIL_PORT", 587)
+EMAIL_PORT = ENV.number("LLMEVAL_MAIL_PORT", 587, minimum=1)
 EMAIL_HOST_USER = ENV.text("LLMEVAL_MAIL_USER")
 EMAIL_HOST_PASSWORD = ENV.text("LLMEVAL_MAIL_PASSWORD")
 EMAIL_USE_SSL = EMAIL_PORT == 465
@@ -294,22 +294,22 @@ FAULT_RETRY_HOURS = ENV.number("LLMEVAL_FAULT_RETRY_HOURS", 12)
 EVAL_RETRY_SECONDS = ENV.number("LLMEVAL_EVAL_RETRY_SECONDS", 120)
 
 # Missing responses of a shard. Runs with fewer than twice as many are not divided.
-SHARD_RESPONSES = ENV.number("LLMEVAL_SHARD_RESPONSES", 500)
+SHARD_RESPONSES = ENV.number("LLMEVAL_SHARD_RESPONSES", 500, minimum=1)
 # Seconds after which a run in a worker makes way for a waiting run that goes before it.
-RUN_SLICE_SECONDS = ENV.number("LLMEVAL_RUN_SLICE_SECONDS", 20)
+RUN_SLICE_SECONDS = ENV.number("LLMEVAL_RUN_SLICE_SECONDS", 20, minimum=1)
 
 # Episodes over REST: open episodes per user, seconds without a step until one expires, days until it is deleted.
 EPISODES_PER_USER = ENV.number("LLMEVAL_EPISODES_PER_USER", 256)
-EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600)
+EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600, minimum=1)
 # Steps that a web process executes in the background at a time, besides those in the threads of requests.
-EPISODE_STEPS = ENV.number("LLMEVAL_EPISODE_STEPS", 32)
+EPISODE_STEPS = ENV.number("LLMEVAL_EPISODE_STEPS", 32, minimum=1)
 EPISODE_KEEP_DAYS = ENV.number("LLMEVAL_EPISODE_KEEP_DAYS", 30)
 
 # Days after which the periodic task removes things permanently; 0 keeps them.
-KEEP_DELETED_RUNS_DAYS = ENV.number("LLMEVAL_KEEP_DELETED_RUNS_DAYS", 0, minimum=0)
-KEEP_CALLS_DAYS = ENV.number("LLMEVAL_KEEP_CALLS_DAYS", 0, minimum=0)
-KEEP_GATES_DAYS = ENV.number("LLMEVAL_KEEP_GATES_DAYS", 0, minimum=0)
-KEEP_AUDIT_DAYS = ENV.number("LLMEVAL_KEEP_AUDIT_DAYS", 0, minimum=0)
+KEEP_DELETED_RUNS_DAYS = ENV.number("LLMEVAL_KEEP_DELETED_RUNS_DAYS", 0)
+KEEP_CALLS_DAYS = ENV.number("LLMEVAL_KEEP_CALLS_DAYS", 0)
+KEEP_GATES_DAYS = ENV.number("LLMEVAL_KEEP_GATES_DAYS", 0)
+KEEP_AUDIT_DAYS = ENV.number("LLMEVAL_KEEP_AUDIT_DAYS", 0)
 
 MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
 MLFLOW_URL = ENV.text("LLMEVAL_MLFLOW_URL", "")
@@ -368,7 +368,7 @@ WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "docker", ("docker", "native"))
 WORKSPACE_HOSTS = ENV.words("LLMEVAL_WORKSPACE_HOSTS")
 # Images and boxes of the native engine.
 WORKSPACES_DIR = ENV.text("LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces"))
-WORKSPACES_PREPARED = ENV.number("LLMEVAL_WORKSPACES_PREPARED", 4, minimum=0)  # boxes that wait
+WORKSPACES_PREPARED = ENV.number("LLMEVAL_WORKSPACES_PREPARED", 4)  # boxes that wait
 WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
 WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host
 WORKSPACE_PACKAGES = ENV.text("LLMEVAL_WORKSPACE_PACKAGES", "llmeval-sandbox:packages")  # image with those of boxes

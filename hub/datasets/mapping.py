@@ -15,18 +15,19 @@ from hub.protocols.messages import JSON, Message
 from hub.templating import templates
 
 MAX_ID = 200  # characters; the column's width
-_NULL_ID = "the id is null. Give every row an id, or give none to all rows: the ids are then the numbers of the rows."
+_ALL_OR_NONE = "Give every row an id, or give none to all rows: the ids are then the numbers of the rows."
 
 
 class CaseMapper:
     """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name.
 
     *open_file* opens the images of the bundle that messages name. null_ids: whether the position replaces an id that is
-    null. It always replaces one that the row does not have.
+    null, or that only some rows do not have. It always replaces the id if no row has one.
     """
 
     def __init__(self, fields: Mapping[str, object], open_file: Opener, *, null_ids: bool = True) -> None:
         self._null_ids = null_ids
+        self._rows_have_ids: bool | None = None  # known after the first row
         self._fields = dict(fields)
         self._open_file = open_file
 
@@ -37,10 +38,10 @@ class CaseMapper:
         for name, convert in _CONVERT.items():
             try:
                 value = self._value(name, row)
-                if name == "id" and value is None:
-                    if not self._null_ids and ("id" in self._fields or "id" in row):
-                        raise ValueError(_NULL_ID)
-                    value = str(position)
+                if name == "id":
+                    if not self._null_ids:
+                        self._check_id(value, has_id="id" in self._fields or "id" in row)
+                    value = str(position) if value is None else value
                 values[name] = convert(value)
                 if name == "input" and isinstance(values[name], list):
                     values[name] = embed_images(values[name], self._open_file)
@@ -49,6 +50,16 @@ class CaseMapper:
         if problems:
             raise BundleError(problems)
         return CaseData(**values, row=row)
+
+    def _check_id(self, value: JSON, *, has_id: bool) -> None:
+        """Raise ValueError for an id that is null, and if only some of the rows so far have an id."""
+        if has_id and value is None:
+            raise ValueError(f"the id is null. {_ALL_OR_NONE}")
+        if self._rows_have_ids is None:
+            self._rows_have_ids = has_id
+        if has_id != self._rows_have_ids:
+            missing = "earlier rows have no id" if has_id else "the row has no id, and earlier rows have one"
+            raise ValueError(f"{missing}. {_ALL_OR_NONE}")
 
     def _value(self, name: str, row: dict[str, JSON]) -> JSON:
         """Return the value of the case field *name*: a column, or a rendered template. Raises ValueError."""

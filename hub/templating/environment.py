@@ -45,6 +45,11 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     def parse_checked(self, source: str) -> nodes.Template:
         """Return the syntax tree of *source* without computing constants. Raises TemplateError."""
         tree = self.parse(source)
+        for loading in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+            statement = "import" if isinstance(loading, nodes.FromImport) else type(loading).__name__.lower()
+            raise TemplateSyntaxError(
+                f"`{statement}` loads another template, and there is none to load; write its text here", loading.lineno
+            )
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)
             if node.name not in known:
@@ -97,9 +102,9 @@ def lone_node(tree: nodes.Template) -> nodes.Expr | None:
 
 
 def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
-    """Return the first match of *pattern* in *text*, or the empty string."""
+    """Return the first match of *pattern* in *text*; the empty string if it, or its *group*, matches nothing."""
     match = regex.search(pattern, text)
-    return "" if match is None else str(match[group])
+    return "" if match is None else match[group] or ""
 
 
 def _first_alternatives(parameters: dict[str, list[object]]) -> dict[str, object]:

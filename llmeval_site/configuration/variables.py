@@ -112,7 +112,7 @@ class EnvironmentVariables:
             return False
         raise ImproperlyConfigured(f"{name}={raw!r} is not a boolean; use 1 or 0.")
 
-    def number(self, name: str, default: int, *, minimum: int | None = None) -> int:
+    def number(self, name: str, default: int, *, minimum: int = 0) -> int:
         """Return an integer, of at least *minimum*."""
         raw = self._setting(name)
         if raw is None or not raw.strip():
@@ -121,7 +121,7 @@ class EnvironmentVariables:
             number = int(raw)
         except ValueError:
             raise ImproperlyConfigured(f"{name}={raw!r} is not an integer.") from None
-        if minimum is not None and number < minimum:
+        if number < minimum:
             raise ImproperlyConfigured(f"{name}={raw} must be at least {minimum}.")
         return number
 

@@ -178,6 +178,20 @@ def test_id_that_is_null_is_rejected(tmp_path):
     assert found[0].startswith("cases.jsonl:2 (dataset.fields.id): the id is null. Give every row an id")
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"id": "a"}, {}], "the row has no id, and earlier rows have one. Give every row an id"),
+        ([{}, {"id": "a"}], "earlier rows have no id. Give every row an id"),
+    ],
+)
+def test_ids_of_only_some_rows_are_rejected(tmp_path, rows, expected):
+    cases = [{**row, "country": "France", "capital": "Paris"} for row in rows]
+    dataset = {"path": "cases.jsonl", "fields": {"input": "country", "target": "capital"}}
+    folder = write_bundle(tmp_path, files={"cases.jsonl": lines(cases)}, dataset=dataset, wrong=None)
+    assert only_problem(folder).startswith(f"cases.jsonl:2 (dataset.fields.id): {expected}")
+
+
 def test_answer_to_an_unknown_case_is_rejected(tmp_path):
     problem = only_problem(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
     assert problem.startswith("wrong.jsonl:1: an answer names the case 'Atlantis'")

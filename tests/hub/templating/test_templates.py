@@ -47,6 +47,24 @@ def test_check_lists_every_template_that_does_not_compile():
     assert len(check({"a": "{{ x", "b": ["{% if %}", "{{ fine }}", "plain {#"]})) == 2
 
 
+@pytest.mark.parametrize(
+    ("template", "statement"),
+    [
+        ("{% include 'a' %}", "include"),
+        ("{% import 'a' as b %}", "import"),
+        ("{% from 'a' import b %}", "import"),
+        ("{% extends 'a' %}", "extends"),
+    ],
+)
+def test_statements_that_load_other_templates_are_reported_when_a_template_is_checked(template, statement):
+    [problem] = check(template)
+    assert problem.endswith(
+        f"does not compile: `{statement}` loads another template, and there is none to load; write its text here"
+    )
+
+
 def test_filters_extract_answers_from_prose_and_json():
     assert render("{{ a | regex_search('#### (.*)', 1) }}", {"a": "so\n#### 42"}) == "42"
+    assert render("{{ a | regex_search('#### (.*)', 1) }}", {"a": "no mark"}) == ""
+    assert render("{{ a | regex_search('yes|no(.*)', 1) }}", {"a": "yes"}) == ""
     assert render("{{ a | fromjson }}", {"a": "[1]"}) == [1]

@@ -83,3 +83,20 @@ def test_settings_warn_about_unknown_names_but_not_about_those_of_docker_compose
     )
     warning = ".env:3: LLMEVAL_TRACE is not a setting, so it has no effect. Did you mean LLMEVAL_TRACES?"
     assert done.stderr.splitlines() == [warning]
+
+
+@pytest.mark.parametrize("name", ["SIGN_IN_FAILURES", "SHARD_RESPONSES", "EPISODE_STEPS", "RUN_SLICE_SECONDS"])
+def test_zero_is_rejected_for_settings_that_it_would_break(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import llmeval_site.settings"],
+        env={**os.environ, f"LLMEVAL_{name}": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"LLMEVAL_{name}=0 must be at least 1." in done.stderr
+
+
+def test_negative_number_is_rejected() -> None:
+    with pytest.raises(ImproperlyConfigured, match="X=-1 must be at least 0"):
+        EnvironmentVariables({"X": "-1"}).number("X", 5)
