@@ -21,7 +21,7 @@ from hub.management.invocation import command
 from llmeval_site.celery import app
 from llmeval_site.ports import find_bind_error
 
-_GRACE_S = 20  # time for a worker to release its run
+_GRACE_S = 35  # more than gunicorn's `graceful_timeout` of 30 s, after which it kills its own processes
 
 
 class Command(base.Command):
@@ -48,14 +48,16 @@ class Command(base.Command):
         _create_exchange()
         # The command may be called in any folder, and the data folder may be named relative to that one.
         environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR)}
-        # Ctrl-C reaches all processes of the terminal. Until they handle it they ignore it, and are stopped below.
-        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        processes = [subprocess.Popen(words, cwd=settings.BASE_DIR, env=environment) for words in _commands(host, port)]
-        signal.signal(signal.SIGINT, interrupt)
+        received = _receive_signals()
+        # In groups of their own, the processes get the signals of the terminal only from this one.
+        processes = [
+            subprocess.Popen(words, cwd=settings.BASE_DIR, env=environment, process_group=0)
+            for words in _commands(host, port)
+        ]
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (stop with Ctrl-C)")
         self.stdout.write(sign_in)
         self.stdout.flush()
-        code = _watch(processes)
+        code = _watch(processes, received)
         self.stdout.write("Stopped.")
         if code:
             again = command("serve", "--host", host, "--port", port)
@@ -88,29 +90,41 @@ def _commands(host: str, port: int) -> list[list[str]]:
     return [web, runs, others]
 
 
-def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Wait for a signal or the end of one of *processes*, then stop all. Return 0 after a signal, otherwise 1."""
-    stop = False
+def _receive_signals() -> list[int]:
+    """Return a list to which each signal to stop is appended from now on."""
+    received: list[int] = []
 
-    def ask_to_stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal stop
-        stop = True
+    def receive(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask_to_stop)
-    while not stop and all(process.poll() is None for process in processes):
+    signal.signal(signal.SIGINT, receive)
+    signal.signal(signal.SIGTERM, receive)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it
+        signal.signal(signal.SIGHUP, receive)
+    return received
+
+
+def _watch(processes: list[subprocess.Popen[bytes]], received: list[int]) -> int:
+    """Wait for a signal or the end of one of *processes*, then stop all. Return 0 after a signal, otherwise 1.
+
+    A second Ctrl-C kills those that still run, as does the end of the time that they have.
+    """
+    while not received and all(process.poll() is None for process in processes):
         time.sleep(0.2)
+    code = 0 if received else 1
+    received.clear()
     for process in processes:
         if process.poll() is None:
             process.terminate()
     deadline = time.monotonic() + _GRACE_S
-    for process in processes:
-        try:
-            process.wait(max(deadline - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    return 0 if stop else 1
+    while any(process.poll() is None for process in processes):
+        if time.monotonic() > deadline or signal.SIGINT in received:
+            for process in processes:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)  # with the processes that it has started
+                    process.wait()
+        time.sleep(0.05)
+    return code
 
 
 def _first_user() -> str:

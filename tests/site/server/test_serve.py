@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -31,6 +32,15 @@ def port(tmp_path: Path) -> Iterator[int]:
     """The port of a web server with an empty database of its own."""
     with web_server(tmp_path, environment_of(tmp_path)) as port:
         yield port
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Restore the handlers of the signals that `serve` receives."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.exhaustive
@@ -102,21 +112,59 @@ def test_command_says_why_the_site_cannot_listen(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("handlers")
 def test_command_that_stops_unexpectedly_says_how_to_start_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "_commands", lambda *_: [[sys.executable, "-c", "raise SystemExit(1)"]])
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     port = free_port()
-    try:
-        with pytest.raises(SystemExit, match="1"):
-            call_command("serve", host="0.0.0.0", port=port)
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with pytest.raises(SystemExit, match="1"):
+        call_command("serve", host="0.0.0.0", port=port)
     last = capsys.readouterr().err.splitlines()[-1]
     assert "see its messages above" in last
     assert last.endswith(f"start it again: {command('serve', '--host', '0.0.0.0', '--port', port)}")
+
+
+# A process that does not stop on SIGTERM, and neither does the one it starts, like a web server whose process still
+# executes a step. Each creates a file with its id as the name.
+_STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.fork()
+open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP], [signal.SIGINT, signal.SIGINT]])
+def test_command_ends_the_processes_of_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: list[signal.Signals]
+) -> None:
+    monkeypatch.setattr(serve, "_commands", lambda *_: [[sys.executable, "-c", _STUBBORN, str(tmp_path)]])
+    monkeypatch.setattr(serve, "_GRACE_S", 600 if len(numbers) == 2 else 0.1)
+
+    def send() -> None:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            time.sleep(1)  # the first one is noticed after 0.2 seconds
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    call_command("serve", port=free_port())
+    sender.join()
+    wait_until(lambda: not any(_runs(int(path.name)) for path in tmp_path.iterdir()))
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process runs. One that has ended may still wait for its parent to notice."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_file_of_the_exchange_exists_before_the_workers_start(tmp_path: Path) -> None:
@@ -174,8 +222,18 @@ def test_interrupt_while_the_workers_start_stops_them_without_an_error(tmp_path:
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output.splitlines()[-1]) == (0, "Stopped.")
     assert "Aborted" not in errors and "KeyboardInterrupt" not in errors, errors
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    # Each process that it started, directly or not, has the data folder in its environment.
+    assert not _processes_with(f"LLMEVAL_VAR={tmp_path}")
+
+
+def _processes_with(variable: str) -> list[str]:
+    """Return the ids of the processes that have *variable* in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or belongs to another user
+            if variable.encode() in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+    return found
 
 
 @contextmanager
