@@ -116,6 +116,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _page(request: HttpRequest, run: Run) -> dict[str, object]:
     """Return what the page of a run shows besides its responses."""
+    summaries = shown_summaries(run, request.user)
     context = {
         **_results(request, run),
         **_description(request, run),
@@ -126,8 +127,8 @@ def _page(request: HttpRequest, run: Run) -> dict[str, object]:
         "mlflow": mlflow_url(request.user, run),
         "mlflow_run_id": mlflow_run_id(request.user, run),
         "config": shown_config(run, request.user),
-        "stage_sentences": stage_sentences(run, request.user),
-        "summaries": shown_summaries(run, request.user),
+        "stage_sentences": stage_sentences(summaries),
+        "summaries": summaries,
     }
     if run.status not in ENDED:
         context["live"] = get_live_run(request.user, run)
