@@ -341,8 +341,7 @@ def report(request: HttpRequest, pk: int) -> FileResponse:
     file = REPORT_FILES.get(request.GET.get("format", "html"))
     if file is None:
         raise Http404(f"Formats of reports are {', '.join(REPORT_FILES)}.")
-    find = queries.get_visible_run if file.withholds else queries.get_exportable_run
-    return download_report(file, find(request.user, pk), request.user)
+    return download_report(file, queries.get_reportable_run(request.user, pk, file), request.user)
 
 
 @require_safe
