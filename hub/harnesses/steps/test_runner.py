@@ -11,6 +11,7 @@ import sys
 import traceback
 import types
 import unittest
+from collections.abc import Callable
 
 
 def main(paths: list[str]) -> int:
@@ -34,13 +35,13 @@ def run_file(path: str) -> list[tuple[str, str]]:
     try:
         module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
     except BaseException as error:
-        return [(path, describe(error, path))]
+        return [(path, describe(error))]
     results = []
     for name, value in list(vars(module).items()):
         if name.startswith("test") and isinstance(value, types.FunctionType):
-            results.append((f"{path}::{name}", attempt(value, path)))
+            results.append((f"{path}::{name}", attempt(value)))
     for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        results.append((f"{path}::{type(case).__name__}.{case._testMethodName}", attempt(case.debug, path)))
+        results.append((f"{path}::{type(case).__name__}.{case._testMethodName}", attempt(case.debug)))
     return results
 
 
@@ -52,17 +53,18 @@ def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
     return found
 
 
-def attempt(test: object, path: str) -> str:
+def attempt(test: Callable[[], object]) -> str:
+    """Return the failure of a test, "" if it passed or was skipped."""
     try:
-        test()  # type: ignore[operator]
+        test()
     except unittest.SkipTest:
         return ""
     except BaseException as error:
-        return describe(error, path)
+        return describe(error)
     return ""
 
 
-def describe(error: BaseException, path: str) -> str:
+def describe(error: BaseException) -> str:
     """Return the exception, the project's lines that led to it, and both sides of a plain `assert a == b`."""
     foreign = ("<frozen", sys.prefix, sys.base_prefix, __file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(foreign)]
