@@ -40,17 +40,48 @@ def run_file(path: str) -> list[tuple[str, str]]:
     for name, value in list(vars(module).items()):
         if name.startswith("test") and isinstance(value, types.FunctionType):
             results.append((f"{path}::{name}", attempt(value)))
-    for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        results.append((f"{path}::{type(case).__name__}.{case._testMethodName}", attempt(case.debug)))
-    return results
+    classes = ClassResults()
+    problem = attempt(lambda: unittest.defaultTestLoader.loadTestsFromModule(module).run(classes))
+    results += [(f"{path}::{name}", "\n".join(problems)) for name, problems in classes.problems.items()]
+    return [*results, (path, problem)] if problem else results
 
 
-def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
-    """Return the tests of a suite, at any depth."""
-    found: list[unittest.TestCase] = []
-    for item in suite:
-        found += cases(item) if isinstance(item, unittest.TestSuite) else [item]
-    return found
+ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType] | tuple[None, None, None]
+
+
+class ClassResults(unittest.TestResult):
+    """Results of `unittest.TestCase` classes: the problems of each test, none if it passed or was skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: dict[str, list[str]] = {}
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self.problems[name_of(test)] = []
+
+    def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        if err[1] is not None:
+            self._add(test, describe(err[1]))
+
+    def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        self.addError(test, err)
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
+        if err is not None:
+            self.addError(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        self._add(test, "It passed, but it is marked as an expected failure.")
+
+    def _add(self, test: unittest.TestCase, problem: str) -> None:
+        self.problems.setdefault(name_of(test), []).append(problem)
+
+
+def name_of(test: unittest.TestCase) -> str:
+    """Return the class and the method of a test, or the name of the fixture, such as setUpClass, that failed."""
+    method = getattr(test, "_testMethodName", "")
+    return f"{type(test).__name__}.{method}" if method else test.id()
 
 
 def attempt(test: Callable[[], object]) -> str:
