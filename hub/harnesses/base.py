@@ -139,7 +139,7 @@ class Harness(ABC, Generic[OptionsT]):
         return
 
     async def settle(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
-        """Return the state that is scored: *state*, or a new one if a box or the like that it names was lost."""
+        """Return the state that is scored: *state*, or a new one if a box that it names was lost."""
         return state
 
     async def save(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
