@@ -18,7 +18,7 @@ from review.judge.pair_judge import OrderResult, Suggestion, combine
 from review.judge.prompts import PROMPT_VERSION, PairForJudge, ResponseForJudge, render_evidence
 from review.judge.replies import PairVerdict
 from review.models import JudgeCall, Pair
-from review.selectors import pairs_with_responses
+from review.queue.loading import pairs_with_responses
 from runs.models import Response, Run, RunModel
 
 DEFAULT_CATEGORY = "wrong-result"  # used if the judge names an unknown category

@@ -11,8 +11,8 @@ from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
 from preferences.services import NewPreference, record_preferences
 from review.models import Pair
+from review.queue.loading import pairs_with_responses
 from review.queue.pairing import Across, PairableResponse, Policy, SelectedPair, select_pairs
-from review.selectors import pairs_with_responses
 from runs.models import Response, Run
 from runs.results.counting import quarantined_cases
 

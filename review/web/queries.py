@@ -5,7 +5,7 @@ from django.db.models import Exists, OuterRef
 from django.http import Http404
 
 from review.models import Pair
-from review.selectors import pairs_with_responses
+from review.queue.loading import pairs_with_responses
 from runs.selectors import visible_runs
 
 

@@ -26,12 +26,11 @@ from review.models import Assignment, Pair
 from review.queue import assignments
 from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
+from review.queue.loading import find_assignment, load_responses
 from review.selectors import (
     PAIRS_SHOWN,
-    find_assignment,
     list_judge_calls,
     list_response_pairs,
-    load_responses,
     summarize_run_pairs,
 )
 from review.web.forms import DecisionForm, describe_marks
