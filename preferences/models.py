@@ -163,7 +163,8 @@ class Preference(models.Model):
 
     @property
     def decisive(self) -> bool:
-        return self.verdict in (self.Verdict.FIRST, self.Verdict.SECOND)
+        """Whether the verdict prefers one of the two responses."""
+        return self.better_side is not None
 
     @property
     def better_side(self) -> Side | None:

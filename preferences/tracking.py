@@ -60,14 +60,17 @@ class PreferenceAdditions(AdditionSource):
 
 
 def _cells(run: Run) -> dict[tuple[int, int], dict[str, float]]:
+    """Return the metrics of each environment and model. A source with one outcome has the other outcomes, too, as 0."""
     columns = ("first__run_environment", "first__run_model", "second__run_model", "source", "verdict")
-    cells: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    counts: dict[tuple[int, int, str], Counter[str]] = defaultdict(Counter)
     for environment, first, second, source, verdict in current_preferences().filter(run=run).values_list(*columns):
         for model, outcome in zip((first, second), _OUTCOMES[verdict], strict=True):
-            cells[environment, model][f"judged.{source}.{outcome}"] += 1
-            for other in ("won", "lost", "tied", "bad"):
-                cells[environment, model][f"judged.{source}.{other}"] += 0
-    return {cell: {name: float(n) for name, n in counts.items()} for cell, counts in cells.items()}
+            counts[environment, model, source][outcome] += 1
+    cells: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
+    for (environment, model, source), outcomes in counts.items():
+        for outcome in _VALUES:
+            cells[environment, model][f"judged.{source}.{outcome}"] = float(outcomes[outcome])
+    return cells
 
 
 def _row(preference: Preference) -> dict[str, JSON]:
@@ -117,7 +120,8 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
     label = other.run_model.label
     if other.run_model_id == response.run_model_id:
         label = f"{label}, attempt {other.attempt}"
-    first, second = ("this response", "the other response")[:: 1 if response == preference.first else -1]
+    named = "this response", "the other response"
+    first, second = named if response == preference.first else reversed(named)
     issues = [
         tokens_to_phrases(_issue_text(issue), first=first, second=second)
         for issue in preference.issues.all()

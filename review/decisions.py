@@ -47,10 +47,9 @@ class Decision:
     """Decision of a reviewer. `verdict` is first, second, tie or both_bad; texts name the responses A and B as shown.
 
     `fields` has values of `Preference.DECISION_FIELDS` by name, as the reviewer entered them. `kept` holds ids of
-    suggested issues. `defect` describes what is wrong with the tests, and is reported with any verdict; one
-    that overrules them requires it.
-    `blind` says that the hidden suggestion had not been shown yet, so that a form sent twice does not count as
-    confirmation.
+    suggested issues. `defect` describes what is wrong with the tests. It is required if the verdict contradicts them,
+    and is reported with any verdict. `blind`: the reviewer had not seen the hidden suggestion. If such a form is sent
+    twice, the second one does not count as confirmation.
     """
 
     verdict: str

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from hub.common.storable import storable
 from hub.protocols.calls import Usage, total_cost
@@ -17,7 +18,7 @@ from review.judge.pair_judge import OrderResult, Suggestion, combine
 from review.judge.prompts import PROMPT_VERSION, PairForJudge, ResponseForJudge, render_evidence
 from review.judge.replies import PairVerdict
 from review.models import JudgeCall, Pair
-from review.services import pairs_with_responses
+from review.queue.loading import pairs_with_responses
 from runs.models import Response, Run, RunModel
 
 DEFAULT_CATEGORY = "wrong-result"  # used if the judge names an unknown category
@@ -43,29 +44,37 @@ class PairJudgeRecords:
         judge = next(row for row in rows if row.role == "judge")
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
 
+    def suggestions(self) -> QuerySet[Preference]:
+        """Return the suggestions of this judge with the current prompt version, in all runs."""
+        return Preference.objects.filter(
+            source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
+        )
+
+    def calls(self) -> QuerySet[JudgeCall]:
+        """Return the calls of this judge with the current prompt version, in all runs."""
+        return JudgeCall.objects.filter(fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION)
+
     def pairs_without_suggestion(self, ids: list[int]) -> list[Pair]:
         """Return those of the pairs with *ids* that are without a suggestion of this judge and prompt version."""
-        done = Preference.objects.filter(
-            source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
-        ).values("pk")
+        done = self.suggestions().values("pk")
         missing = Pair.objects.filter(pk__in=ids).exclude(suggestion__in=done).values_list("pk", flat=True)
         return pairs_with_responses(Pair.objects.filter(pk__in=missing))
 
     def pair_for_judge(self, pair: Pair) -> PairForJudge:
-        """Return *pair* as the prompt shows it; blind if exactly one side passes."""
+        """Return *pair* as the prompt shows it."""
         evidence = evidence_of(pair.first, pair.second)
         return PairForJudge(
             environment=pair.first.run_environment.version.environment.slug,
             case=pair.case.external_id,
             first=_side(pair.first, evidence["first"]),
             second=_side(pair.second, evidence["second"]),
-            blind=pair.kind == Pair.Kind.ONE_PASSES,
+            blind=pair.judged_blind,
             categories=[(item.slug, item.description) for item in self.categories],
         )
 
     def store(self, judged: list[tuple[Pair, tuple[OrderResult, OrderResult]]]) -> None:
         """Store the calls that got a reply or have a cost, and the suggestions."""
-        earlier = self._calls([pair for pair, _ in judged])
+        earlier = self._earlier_calls([pair for pair, _ in judged])
         JudgeCall.objects.bulk_create(
             [
                 self._call(pair, order, earlier.get((pair.pk, order.swapped)))
@@ -85,17 +94,14 @@ class PairJudgeRecords:
                 pair.suggestion = preference
             Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
 
-    def _calls(self, pairs: Sequence[Pair]) -> dict[tuple[int, bool], JudgeCall]:
+    def _earlier_calls(self, pairs: Sequence[Pair]) -> dict[tuple[int, bool], JudgeCall]:
         """Return the earlier calls of this judge for *pairs*, by pair and order."""
-        rows = JudgeCall.objects.filter(
-            pair__in=pairs, fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
-        )
-        return {(row.pair_id, row.swapped): row for row in rows}
+        return {(row.pair_id, row.swapped): row for row in self.calls().filter(pair__in=pairs)}
 
     def answers(self, pairs: Sequence[Pair]) -> dict[int, dict[bool, PairVerdict]]:
-        """Return, by pair, the parsed answers of orders that an earlier session stored."""
+        """Return, by pair, the parsed answers of orders that an earlier execution of the run stored."""
         found: dict[int, dict[bool, PairVerdict]] = {}
-        for (pair, swapped), row in self._calls(pairs).items():
+        for (pair, swapped), row in self._earlier_calls(pairs).items():
             if row.answer is not None:
                 found.setdefault(pair, {})[swapped] = PairVerdict.model_validate(row.answer)
         return found
@@ -117,7 +123,7 @@ class PairJudgeRecords:
             prompt_version=PROMPT_VERSION,
             swapped=order.swapped,
             judge=self.model.label,
-            saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
+            saw_evidence=not pair.judged_blind,
             answer=answer.model_dump() if answer else None,
             text=storable(text),
             problem=problem,
@@ -151,7 +157,7 @@ class PairJudgeRecords:
             order_sensitive=suggestion.order_sensitive,
             orders=suggestion.orders,
             order_critiques=suggestion.order_critiques,
-            saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
+            saw_evidence=not pair.judged_blind,
             self_preference=bool(family) and family in [self.families.get(s.run_model_id) for s in sides.values()],
         )
         return NewPreference(
@@ -180,18 +186,13 @@ def _side(response: Response, evidence: SideEvidence) -> ResponseForJudge:
 
 
 def judge_figures(run: Run, judge: PairJudgeRecords) -> dict[str, JSON]:
-    """Return the figures of this judge over all sessions of the run."""
-    by_judge = {"judge_fingerprint": judge.model.fingerprint, "prompt_version": PROMPT_VERSION}
+    """Return the figures of this judge over all executions of the run."""
     verdicts = list(
-        Preference.objects.filter(run=run, source=Preference.Source.LLM, **by_judge).only(
-            "verdict", "order_sensitive", "self_preference", "saw_evidence", "evidence"
-        )
+        judge.suggestions()
+        .filter(run=run)
+        .only("verdict", "order_sensitive", "self_preference", "saw_evidence", "evidence")
     )
-    calls = list(
-        JudgeCall.objects.filter(
-            pair__run=run, fingerprint=judge.model.fingerprint, prompt_version=PROMPT_VERSION
-        ).values_list("pair_id", "answer", "struck", "cost_usd", "replies")
-    )
+    calls = list(judge.calls().filter(pair__run=run).values_list("pair_id", "answer", "struck", "cost_usd", "replies"))
     failed = {pair for pair, answer, _, _, replies in calls if answer is None and replies}
     winners = [answer["winner"] for _, answer, *_ in calls if answer and answer["winner"] in ("A", "B")]
     blind = [item for item in verdicts if not item.saw_evidence]

@@ -49,6 +49,11 @@ class Pair(models.Model):
     def __str__(self) -> str:
         return f"pair {self.pk}"
 
+    @property
+    def judged_blind(self) -> bool:
+        """Whether the judge is not shown the scoring results, because they name the winner: exactly one side passes."""
+        return self.kind == self.Kind.ONE_PASSES
+
     def response(self, side: Side) -> Response:
         """Return the response on *side*."""
         return self.first if side == "first" else self.second

@@ -4,14 +4,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from hub.protocols.messages import get_comparable_content
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
 from preferences.services import NewPreference, record_preferences
-from review.models import Assignment, Pair
-from review.queue.backlog import with_pair, with_run_and_case
+from review.models import Pair
+from review.queue.loading import pairs_with_responses
 from review.queue.pairing import Across, PairableResponse, Policy, SelectedPair, select_pairs
 from runs.models import Response, Run
 from runs.results.counting import quarantined_cases
@@ -114,39 +114,3 @@ def _by_execution(pair: Pair) -> NewPreference:
         verdict=winner(pair.first, pair.second),
         evidence=evidence_of(pair.first, pair.second),
     )
-
-
-# Large columns that neither judges nor reviewers see.
-_DEFERRED_OF_RESPONSES = (
-    "text",
-    "run_environment__version__manifest",
-    "run_environment__version__readme",
-    "run_environment__version__certificate",
-)
-
-
-def pairs_with_responses(wanted: QuerySet[Pair]) -> list[Pair]:
-    """Return *wanted* in queue order, loaded with responses, scores, models and case."""
-    pairs = list(with_run_and_case(wanted).order_by("position", "id"))
-    load_responses(pairs)
-    return pairs
-
-
-def find_assignment(wanted: QuerySet[Assignment]) -> Assignment | None:
-    """Return the first of *wanted*, its pair loaded as by `pairs_with_responses`."""
-    assignment = with_pair(wanted).first()
-    if assignment is not None:
-        load_responses([assignment.pair])
-    return assignment
-
-
-def load_responses(pairs: Sequence[Pair]) -> None:
-    """Load the responses of *pairs*, which were read `with_run_and_case`, with scores and models."""
-    # A query of their own, because PostgreSQL took 4 ms to plan one that joins everything: four times as long as these.
-    sides = Response.objects.filter(pk__in={pk for pair in pairs for pk in (pair.first_id, pair.second_id)})
-    sides = sides.select_related("run_model", "run_environment__version__environment").defer(*_DEFERRED_OF_RESPONSES)
-    responses = {side.pk: side for side in sides.order_by().prefetch_related("scores")}
-    for pair in pairs:
-        pair.first, pair.second = responses[pair.first_id], responses[pair.second_id]
-        pair.first.run_environment.run = pair.second.run_environment.run = pair.run
-        pair.first.case = pair.second.case = pair.case

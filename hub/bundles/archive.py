@@ -1,7 +1,7 @@
 """Archives of bundles: limits on their content, reading of untrusted archives, reproducible writing.
 
-A .zip is checked completely, in constant memory, before any of it is used. Nothing is unpacked to
-disk: a bundle is read from its archive.
+A .zip is checked completely, in constant memory, before any of it is used. Nothing is unpacked to disk: a bundle is
+read from its archive.
 """
 
 import hashlib

@@ -38,10 +38,11 @@ class Services:
 
     `models_per_role` is the number of models for each role, so that a rubric can ask every judge model.
 
-    With `isolated`, `trust: auto` of a rule means `isolated`. A hostile answer can force the in-process fallback, so
-    training rewards and certificates do not use it.
+    With `isolated`, `trust: auto` of a rule means `isolated`. Training rewards and certificates require it, because a
+    hostile answer could otherwise make its tests run in its own process.
 
-    `process_bound`: the episode ends with this process, and so may what it has opened. Episodes of trainers do not.
+    `process_bound`: the episode ends with this process, and so may what it has opened. Other processes continue the
+    episodes of trainers, so these are not process-bound.
 
     `snapshots`: the folder in which the harness may store snapshots of this episode; "" if it may store none. Whoever
     sets it removes the folder.
@@ -138,17 +139,11 @@ class Harness(ABC, Generic[OptionsT]):
         return
 
     async def settle(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
-        """Return the state that is scored:
-
-        *state*, or a new one if something that it names, such as a box, was lost.
-        """
+        """Return the state that is scored: *state*, or a new one if a box that it names was lost."""
         return state
 
     async def save(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
-        """Store what *state* names, such as the files of a box.
-
-        Return a state from which another process can continue.
-        """
+        """Store what *state* names, such as the files of a box. Return a state that another process can continue."""
         return state
 
     async def reopen(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:

@@ -8,7 +8,10 @@ from hub.protocols.messages import JSON, Message
 
 
 class SingleTurnOptions(HarnessOptions):
-    """`system`: an optional system message. `prompt`: the user's message or chat messages; by default the input."""
+    """Options of `single_turn`.
+
+    `system`: an optional system message. `prompt`: the user's message or chat messages; by default the input.
+    """
 
     system: str | None = None
     prompt: str | list[dict[str, JSON]] = "{{ input }}"

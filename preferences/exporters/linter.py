@@ -113,13 +113,17 @@ class LintResult:
         decisive = [verdict for verdict in self.kept if verdict.decisive and verdict.pk in written]
         return {
             "ties": len(self.ties),
-            "first_chosen": sum(c.verdict == "first" for c in decisive) / len(decisive) if decisive else None,
-            "length_correlation": correlation([(float(c.longer), float(c.verdict == "first")) for c in decisive]),
+            "first_chosen": sum(item.verdict == "first" for item in decisive) / len(decisive) if decisive else None,
+            "length_correlation": correlation(
+                [(float(item.longer), float(item.verdict == "first")) for item in decisive]
+            ),
         }
 
 
 def is_careless(failed: int, checks: int) -> bool:
-    """Return whether a reviewer fails more than MAX_FALSE_ACCEPTS of checks, by a one-sided exact binomial test at 5 %.
+    """Return whether a reviewer fails more than MAX_FALSE_ACCEPTS of the checks, beyond chance.
+
+    The test is a one-sided exact binomial test at 5 %.
 
     One or two failed checks never suffice; three of three do, four of five, six of ten.
     """
@@ -189,7 +193,7 @@ def _unfit(row: LinterRow, careless: Set[int]) -> str:
         return HELD_OUT
     if row.same_answer:
         return IDENTICAL
-    # If the tests were wrong, what the check took for the wrong verdict was not.
+    # A check shows a verdict that contradicts the tests. If the tests are wrong, accepting it was no mistake.
     failed = row.check_result == Preference.Check.FAILED and not row.tests_found_wrong
     if failed or row.reviewer in careless:
         return INATTENTIVE

@@ -19,8 +19,8 @@ from preferences.exporters.records import preference_record
 from preferences.insight.stored import get_agreement
 from preferences.models import Preference
 from preferences.selectors import PreferenceFilters, filter_preferences, visible_preferences, with_related_objects
+from preferences.web.downloads import download_preferences
 from preferences.web.forms import ExportForm, PreferencesFilter
-from preferences.web.views import export_zip
 from runs.exports.protocol import JSONObject
 
 FILTERS = [
@@ -78,7 +78,7 @@ class PreferencesExport(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         form = ExportForm(request.query_params, user=request.user)
         filters = form.filters()
-        return export_zip(request, form.format_name, filters)
+        return download_preferences(request.user, filters, format=form.format_name)
 
 
 class AgreementFigures(APIView):

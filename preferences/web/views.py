@@ -1,11 +1,10 @@
 """Pages of preferences: list, details, exports, agreement and ranking."""
 
-from itertools import chain
 from typing import TypedDict
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,19 +16,14 @@ from hub.web.audited import record_nothing
 from hub.web.reading.spans import MarkedSpan
 from preferences.decision_fields import labelled_values
 from preferences.evidence import Evidence, RuleResult, SideEvidence, Withholding
-from preferences.exporters import FORMATS, zip_preferences
+from preferences.exporters import FORMATS
 from preferences.insight.agreement import Agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.insight.stored import get_agreement, get_rankings
 from preferences.models import Issue, Preference
-from preferences.selectors import (
-    PreferenceFilters,
-    filter_preferences,
-    history,
-    visible_preferences,
-    with_related_objects,
-)
+from preferences.selectors import filter_preferences, history, visible_preferences, with_related_objects
 from preferences.sides import tokens_to_phrases
+from preferences.web.downloads import download_preferences
 from preferences.web.forms import ExportForm, PreferencesFilter
 from runs.models import Response
 from runs.tracking.mlflow_links import mlflow_run_id, mlflow_url
@@ -142,23 +136,11 @@ def export(request: HttpRequest) -> HttpResponseBase:
     """Download the filtered preferences as a .zip with dataset card and provenance."""
     form = ExportForm(request.GET, user=request.user)
     try:
-        filters, format_name = form.filters(), form.format_name
-        return export_zip(request, format_name, filters)
+        filters = form.filters()
+        return download_preferences(request.user, filters, format=form.format_name)
     except UserError as error:
         messages.error(request, str(error))
         return record_nothing(redirect(f"{reverse('preferences:list')}?{form.query_string(without=['format'])}"))
-
-
-def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> StreamingHttpResponse:
-    """Respond with the files of an export as a .zip, sent while its rows are made. Raises ExportError."""
-    rows = visible_preferences(request.user)
-    pieces = zip_preferences(rows, format=format_name, viewer=request.user, filters=filters)
-    first = next(pieces)  # raises if there is nothing to write
-    return StreamingHttpResponse(
-        chain([first], pieces),
-        content_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="preferences-{format_name}.zip"'},
-    )
 
 
 @require_safe

@@ -61,7 +61,7 @@ class ShownSuggestion:
 
 def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
     """Return the attention check that was shown for the assignment, or None."""
-    if assignment.pair.kind != Pair.Kind.ONE_PASSES:  # no other pair gets one
+    if not assignment.pair.judged_blind:  # no other pair gets one
         return None
     return AttentionCheck.objects.filter(assignment=assignment).first()
 

@@ -8,25 +8,11 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from review.models import Assignment, Pair
+from review.queue.loading import with_run_and_case
 from runs.selectors import visible_runs
 
 WAITING_SHOWN = 100  # more are shown as "100+"
 RUNS_AT_ONCE = 20  # the oldest runs with waiting pairs; their pairs are mixed in the queue
-
-
-# Large columns that neither judges nor reviewers see.
-_DEFERRED = ("run__config", "run__host", "run__tracking", "case__data")
-
-
-def with_run_and_case(pairs: QuerySet[Pair]) -> QuerySet[Pair]:
-    """Let *pairs* be loaded with their run, case and suggestion."""
-    return pairs.select_related("run", "case", "suggestion").defer(*_DEFERRED)
-
-
-def with_pair(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-    """Let *assignments* be loaded with their pair, its run, case and suggestion."""
-    assignments = assignments.select_related("pair__run", "pair__case", "pair__suggestion")
-    return assignments.defer(*(f"pair__{name}" for name in _DEFERRED))
 
 
 def _available_pairs(user: User) -> QuerySet[Pair]:

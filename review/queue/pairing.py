@@ -17,7 +17,10 @@ NO_PAIRS = "no pairs, because no two different answers fit `pairs` and `across` 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairableResponse:
-    """Scored response that can be paired; equal answers are not. `model` sorts as the models of the config do."""
+    """Scored response that can be paired with another one, unless their answers are equal.
+
+    Values of `model` sort in the order of the models in the config.
+    """
 
     id: int
     case: int

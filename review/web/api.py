@@ -42,7 +42,7 @@ from review.queue.assignments import (
 )
 from review.queue.blinding import DECIDE
 from review.web.forms import RunFilter
-from review.web.views import get_visible_pair
+from review.web.queries import get_visible_pair
 from runs.models import Response
 
 

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -27,10 +26,16 @@ from review.models import Assignment, Pair
 from review.queue import assignments
 from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
-from review.selectors import PAIRS_SHOWN, list_judge_calls, list_response_pairs, summarize_run_pairs
-from review.services import find_assignment, load_responses, pairs_with_responses
+from review.queue.loading import find_assignment, load_responses
+from review.selectors import (
+    PAIRS_SHOWN,
+    list_judge_calls,
+    list_response_pairs,
+    summarize_run_pairs,
+)
 from review.web.forms import DecisionForm, describe_marks
 from review.web.page import ENTERED, pair_context, pair_view, posted_kept
+from review.web.queries import get_visible_pair
 from runs.selectors import visible_runs
 from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
 from runs.web.queries import get_visible_response, get_visible_run
@@ -45,17 +50,6 @@ def run_number(text: str) -> int | None:
     if not text.isdecimal() or len(text) > 15:
         raise Http404(f"{text[:40]!r} is not a run id. Use the number shown on the run's page.")
     return int(text)
-
-
-def get_visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
-    """Return the pair with everything its page shows. Raises Http404 if *user* may not see it or it does not exist."""
-    visible = visible_runs(user).order_by().filter(pk=OuterRef("run_id"))
-    found = pairs_with_responses(Pair.objects.filter(Exists(visible), pk=pk))
-    if not found:
-        raise Http404(
-            f"There is no pair {pk}, its run was deleted, or the run or one of its environments is private to others."
-        )
-    return found[0]
 
 
 def _assignments_of(request: HttpRequest, pk: int) -> QuerySet[Assignment]:

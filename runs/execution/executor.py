@@ -29,7 +29,7 @@ from sandbox.errors import SandboxUnreachable
 
 _CHUNK = 200  # cases read at a time
 FINISH_WITHIN_S = 5.0  # for calls in flight when a worker shuts down or the infrastructure fails
-FINISH_TURN_WITHIN_S = 30.0  # for calls in flight when the run makes way for another one; nobody is in a hurry
+FINISH_TURN_WITHIN_S = 30.0  # for calls in flight when the run makes way for another one, which can wait
 
 
 class Executor:

@@ -26,7 +26,7 @@ _LONGEST_DELAY_S = 300.0
 
 
 class InfrastructureFault(Exception):
-    """A service that the run needs does not work at the moment. The message names it; no response is at fault."""
+    """A service that the run needs does not work at the moment. The message names it. It is no error of a response."""
 
 
 def find_fault(error: BaseException) -> InfrastructureFault | None:

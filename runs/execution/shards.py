@@ -62,10 +62,10 @@ def divide_run(run: Run, *, reserved_for: str, resumed: bool) -> bool:
 
 def _blocks(environment: RunEnvironment, size: int) -> list[tuple[int, int]]:
     """Return the first and last position of each block of *size* selected cases."""
-    chosen: Sequence[int] = environment.case_positions or range(environment.case_count)
-    if environment.case_positions is not None:
-        chosen = sorted(environment.case_positions)
-    return [(chosen[i], chosen[min(i + size, len(chosen)) - 1]) for i in range(0, len(chosen), size)]
+    positions = environment.case_positions
+    selected = range(environment.case_count) if positions is None else sorted(positions)
+    blocks = (selected[start : start + size] for start in range(0, len(selected), size))
+    return [(block[0], block[-1]) for block in blocks]
 
 
 def take_shard(run_id: int, run_model_id: int, *, owner: str, reserved_for: str) -> Shard | None:

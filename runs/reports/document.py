@@ -1,12 +1,13 @@
 """The JSON document of `eval --json`, and functions that it shares with the other reports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.template import Engine
 
+from hub.protocols.messages import JSON
 from runs.models import Run
 from runs.reports.columns import result_json, rounded_cost
 from runs.results.figures import CellResult
@@ -60,12 +61,12 @@ def mlflow_ids(run: Run, user: User | AnonymousUser | None = None) -> dict[str, 
     return {"run_ids": ids, "state": run.tracking_state}
 
 
-def stage_sentences(run: Run, user: User | AnonymousUser | None = None) -> list[str]:
+def stage_sentences(summaries: Mapping[str, dict[str, JSON]]) -> list[str]:
     """Return a sentence for each stage after the last response: its summary, or why it failed.
 
-    It leaves out errors that *user* may not read. None: an operator.
+    summaries: those of `shown_summaries`, which leaves out errors that the reader may not see.
     """
-    sentences, summaries = [], shown_summaries(run, user)
+    sentences = []
     for stage in stages():
         summary = summaries.get(stage.key)
         if summary is not None:

@@ -56,6 +56,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
     """
     hidden = set(withheld_environments(user, run).values_list("pk", flat=True)) if user else set()
     cells = get_results(run) if cells is None else cells
+    summaries = shown_summaries(run, user)
     content = Context(
         {
             "run": run,
@@ -76,8 +77,8 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [clean(note) for note in warnings(run, cells, name_served=sees_endpoints(user))],
-            "stages": [clean(sentence) for sentence in stage_sentences(run, user)],
-            "summaries": {key: _json(value) for key, value in shown_summaries(run, user).items()},
+            "stages": [clean(sentence) for sentence in stage_sentences(summaries)],
+            "summaries": {key: _json(value) for key, value in summaries.items()},
             "config": clean(_json(shown_config(run, user)), lines=True),
             "host": _json(run.host),
         },

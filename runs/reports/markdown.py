@@ -14,7 +14,7 @@ from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import sees_endpoints
+from runs.selectors import sees_endpoints, shown_summaries
 
 
 def render_markdown(run: Run, *, user: User | AnonymousUser | None = None) -> str:
@@ -31,7 +31,8 @@ def render_markdown(run: Run, *, user: User | AnonymousUser | None = None) -> st
     for environment, group in groupby(cells, key=lambda cell: cell.environment):
         lines += [f"## {formats.markdown(environment)}", "", *_table(list(group)), ""]
     lines += _reasons(cells)
-    notes = [*stage_sentences(run, user), *warnings(run, list(cells), name_served=sees_endpoints(user))]
+    sentences = stage_sentences(shown_summaries(run, user))
+    notes = [*sentences, *warnings(run, list(cells), name_served=sees_endpoints(user))]
     lines += [*(f"- {formats.markdown(note)}" for note in notes), ""] if notes else []
     lines += [f"Config `{run.config_hash}`. Intervals are 95 % confidence intervals of the accuracy.", ""]
     return "\n".join(lines)

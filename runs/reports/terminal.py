@@ -20,6 +20,7 @@ from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
+from runs.selectors import shown_summaries
 
 PIPE_WIDTH = 116  # columns of a pipe, which has no width of its own
 _LABEL_WIDTH = 16  # columns for the models' names; longer ones fold
@@ -50,7 +51,7 @@ def print_report(run: Run, console: Console) -> None:
             _print_details(console, cell, columns)
     for cell in cells:
         _print_failed_responses(console, cell)
-    sentences, notes = stage_sentences(run), warnings(run, cells)
+    sentences, notes = stage_sentences(shown_summaries(run)), warnings(run, cells)
     if sentences or notes:
         console.print()
     for sentence in sentences:

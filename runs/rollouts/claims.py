@@ -33,7 +33,7 @@ class PendingStep(TypedDict):
 
 @contextmanager
 def limited_wait(seconds: float) -> Iterator[float]:
-    """Return the seconds that the request of this thread may wait during the block: *seconds*, or less if many wait."""
+    """Yield the seconds that the request of this thread may wait during the block: *seconds*, or less if many wait."""
     if not _slots.acquire(blocking=False):
         yield min(seconds, _BRIEF_WAIT_S)
         return

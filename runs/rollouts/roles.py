@@ -25,7 +25,7 @@ from runs.providers.replay import Recorded, recorded_row
 from runs.selectors import list_usable_models
 
 TRAINER = "trainer"  # label of the model under test if the trainer gives none
-_STEP_SECONDS = 300.0  # limit of one call of a role model, retries included
+_CALL_SECONDS = 300.0  # limit of one call of a role model, retries included
 _CONCURRENCY = 4  # calls to one role model at a time
 
 
@@ -178,10 +178,10 @@ class RoleModels:
         paid = key.seat < len(connections) and costs_money(connections[key.seat].spec)
         client = self._paid if paid else self._free
         try:
-            async with asyncio.timeout(_STEP_SECONDS):
+            async with asyncio.timeout(_CALL_SECONDS):
                 reply = await client.call(key, messages, tools, parameters)
         except TimeoutError:
-            raise ModelError("timeout", f"The role model did not reply within {_STEP_SECONDS:g} s.") from None
+            raise ModelError("timeout", f"The role model did not reply within {_CALL_SECONDS:g} s.") from None
         if self._budget is not None and paid:
             await self._budget.settle()
             if not await self._budget.keeps_quota():

@@ -96,6 +96,11 @@ def _key_variables(stored: str) -> list[tuple[str, str]]:
     return [("", "none"), *((name, name) for name in sorted(names))]
 
 
+def is_key_set(variable: str) -> bool:
+    """Return whether the variable with a key is set on this server."""
+    return settings.ENV.lookup(variable) is not None
+
+
 class ParametersField(forms.JSONField):
     """JSON that nests no deeper than a request to REST may, without text that cannot be stored."""
 

@@ -27,7 +27,7 @@ CASES = [("pilot", f"a pilot of {PILOT} cases"), ("all", "all cases")]
 class StartForm(forms.Form):
     """Model and cases of a run of one environment, with defaults. `resolved` is its config if the form is valid.
 
-    *model*: the model that is chosen until the form says another; `no_model` is the reason if it is empty.
+    model: the model that is used if the form names none. `no_model` is the reason if it is empty.
     """
 
     model = forms.ChoiceField(required=False)
@@ -60,10 +60,14 @@ class StartForm(forms.Form):
                 self.resolved = resolve_registered(self._config(), user=self._user)
             except ConfigError as error:
                 for problem in error.problems:
-                    field = "model" if problem.path.startswith("models") else None
-                    field = "team" if problem.path == "team" and "team" in self.fields else field
-                    self.add_error(field, problem.message)
+                    self.add_error(self._field_at(problem.path), problem.message)
         return data
+
+    def _field_at(self, path: str) -> str | None:
+        """Return the field whose value is at *path* of the config; None if there is none."""
+        if path.startswith("models"):
+            return "model"
+        return "team" if path == "team" and "team" in self.fields else None
 
     def _config(self) -> dict[str, object]:
         data = self.cleaned_data
@@ -101,7 +105,7 @@ def _why_no_model(endpoints: Sequence[ModelEndpoint], slug: str) -> str:
 def default_model(user: User, slug: str) -> str:
     """Return the name of the registered model that *user* evaluated last, or else the demo model, or else the first.
 
-    Only of those that can answer the environment *slug*. Empty if there is none.
+    Only models that can answer the environment *slug* count. Returns "" if there is none.
     """
     usable = [endpoint.name for endpoint in list_usable_models(user) if not why_unanswered(endpoint, slug)]
     own = RunModel.objects.filter(role="", label__in=usable, run__in=visible_runs(user).filter(created_by=user))

@@ -15,6 +15,7 @@ from hub.teams.membership import choose_target
 from hub.teams.visibility import owned_by
 from runs.description import may_describe
 from runs.models import ENDED, WITH_RESULTS, ModelEndpoint, Response, Run, RunEnvironment, RunModel, RunTag
+from runs.reports.files import ReportFile
 from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import quarantined_cases
 from runs.results.stored import count_responses
@@ -177,6 +178,11 @@ def get_exportable_run(user: User | AnonymousUser, pk: int) -> Run:
             "may download files with its targets and reasons."
         )
     return run
+
+
+def get_reportable_run(user: User | AnonymousUser, pk: int, file: ReportFile) -> Run:
+    """Return run *pk* if *user* may download its report as *file*. Raises Http404 and PermissionDenied."""
+    return get_visible_run(user, pk) if file.withholds else get_exportable_run(user, pk)
 
 
 WITHOUT_SCORE = [Response.Status.ERRORED, Response.Status.UNSCORED]

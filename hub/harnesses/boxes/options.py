@@ -28,8 +28,10 @@ _UNSUPPORTED = {
 
 
 class WorkspaceLimits(BaseModel):
-    """Limits: `cpus`, `memory_mb`, `pids`, `disk_mb` of the box, `episode_s` of its use, `output_kb` of a command,
-    `build_s` for building the image, `snapshot_mb` for the files of a snapshot.
+    """Limits of a workspace.
+
+    `cpus`, `memory_mb`, `pids` and `disk_mb` are those of the box, and `episode_s` is that of its use. `output_kb`: the
+    output of a command. `build_s`: building the image. `snapshot_mb`: the files of a snapshot.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -45,7 +47,7 @@ class WorkspaceLimits(BaseModel):
 
 
 class NetworkOptions(BaseModel):
-    """`allow`: names of hosts that programs in the box may connect to, with port 443 unless one is given."""
+    """Network of a box. `allow`: names of hosts that programs in it may connect to, with a port if it is not 443."""
 
     model_config = ConfigDict(extra="forbid")
     allow: Annotated[list[str], Field(min_length=1, max_length=100)]
@@ -60,8 +62,10 @@ class NetworkOptions(BaseModel):
 
 
 class ServiceOptions(BaseModel):
-    """A service: its `name` and `image`, `env` for its processes, a shell command `healthcheck` that succeeds within
-    `start_s`, the `user` of its processes, and `writable` folders besides the image's volumes.
+    """Service that a box reaches by its `name`: a container of `image`.
+
+    `env` and `user` are those of its processes. `healthcheck` is a shell command that succeeds within `start_s`.
+    `writable`: folders that it may write to besides the image's volumes.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -92,13 +96,12 @@ class WorkspaceOptions(ToolLoopOptions):
     """Options of `workspace`.
 
     `image`: the Docker image of the box; it needs python3. `build`: instead, a folder of the bundle with a Dockerfile.
-    `workdir`: the folder that the model works in; it begins
-    with the case's files. `user`: the number of the user that commands run as. `setup`: a script of the bundle that
-    prepares the work folder. `policy`: `model` (the model calls the tools) or `program` (the file `program` of the
-    bundle runs in the box and requests the model). `tools`: those that the model gets. `network`: `none`, or
-    the hosts that may be reached.
-    `snapshot_turns`: after so many turns the files of the box are stored; 0 for never.
-    `services`: containers that the box reaches by name. `artifacts`: the files and folders that scoring sees.
+    `workdir`: the folder that the model works in; at first it has the case's files. `user`: the number of the user that
+    commands run as. `setup`: a script of the bundle that prepares the work folder. `policy`: `model` (the model calls
+    the tools) or `program` (the file `program` of the bundle runs in the box and requests the model). `tools`: those
+    that the model gets. `network`: `none`, or the hosts that may be reached. `snapshot_turns`: the files of the box are
+    stored each time after this number of turns; 0 for never. `services`: containers that the box reaches by name.
+    `artifacts`: the files and folders that scoring sees.
     """
 
     image: str = ""

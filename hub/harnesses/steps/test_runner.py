@@ -11,6 +11,7 @@ import sys
 import traceback
 import types
 import unittest
+from collections.abc import Callable
 
 
 def main(paths: list[str]) -> int:
@@ -34,35 +35,67 @@ def run_file(path: str) -> list[tuple[str, str]]:
     try:
         module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
     except BaseException as error:
-        return [(path, describe(error, path))]
+        return [(path, describe(error))]
     results = []
     for name, value in list(vars(module).items()):
         if name.startswith("test") and isinstance(value, types.FunctionType):
-            results.append((f"{path}::{name}", attempt(value, path)))
-    for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        results.append((f"{path}::{type(case).__name__}.{case._testMethodName}", attempt(case.debug, path)))
-    return results
+            results.append((f"{path}::{name}", attempt(value)))
+    classes = ClassResults()
+    problem = attempt(lambda: unittest.defaultTestLoader.loadTestsFromModule(module).run(classes))
+    results += [(f"{path}::{name}", "\n".join(problems)) for name, problems in classes.problems.items()]
+    return [*results, (path, problem)] if problem else results
 
 
-def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
-    """Return the tests of a suite, at any depth."""
-    found: list[unittest.TestCase] = []
-    for item in suite:
-        found += cases(item) if isinstance(item, unittest.TestSuite) else [item]
-    return found
+ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType] | tuple[None, None, None]
 
 
-def attempt(test: object, path: str) -> str:
+class ClassResults(unittest.TestResult):
+    """Results of `unittest.TestCase` classes: the problems of each test, none if it passed or was skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: dict[str, list[str]] = {}
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self.problems[name_of(test)] = []
+
+    def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        if err[1] is not None:
+            self._add(test, describe(err[1]))
+
+    def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        self.addError(test, err)
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
+        if err is not None:
+            self.addError(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        self._add(test, "It passed, but it is marked as an expected failure.")
+
+    def _add(self, test: unittest.TestCase, problem: str) -> None:
+        self.problems.setdefault(name_of(test), []).append(problem)
+
+
+def name_of(test: unittest.TestCase) -> str:
+    """Return the class and the method of a test, or the name of the fixture, such as setUpClass, that failed."""
+    method = getattr(test, "_testMethodName", "")
+    return f"{type(test).__name__}.{method}" if method else test.id()
+
+
+def attempt(test: Callable[[], object]) -> str:
+    """Return the failure of a test, "" if it passed or was skipped."""
     try:
-        test()  # type: ignore[operator]
+        test()
     except unittest.SkipTest:
         return ""
     except BaseException as error:
-        return describe(error, path)
+        return describe(error)
     return ""
 
 
-def describe(error: BaseException, path: str) -> str:
+def describe(error: BaseException) -> str:
     """Return the exception, the project's lines that led to it, and both sides of a plain `assert a == b`."""
     foreign = ("<frozen", sys.prefix, sys.base_prefix, __file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(foreign)]

@@ -351,7 +351,4 @@ class RunReport(APIView):
         if format == "json":
             return Answer(results_json(queries.get_visible_run(request.user, pk), user=request.user))
         file = REPORT_FILES[format]
-        run = queries.get_visible_run(request.user, pk)
-        if not file.withholds:
-            run = queries.get_exportable_run(request.user, pk)
-        return download_report(file, run, signed_in_user(request))
+        return download_report(file, queries.get_reportable_run(request.user, pk, file), signed_in_user(request))

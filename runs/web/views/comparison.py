@@ -172,7 +172,7 @@ def case(request: HttpRequest) -> HttpResponse:
         return render(request, "runs/compared_case.html", {"form": form, "error": same})
     compared = find_compared_case(cells, flips, shown)
     if compared.default_attempt is None:
-        raise Http404(f"The runs have no responses to compare to a case {given['case']}.")
+        raise Http404(f"There is no case {shown} to which both runs have a response.")
     attempt = given["attempt"] or compared.default_attempt
     if attempt not in compared.attempts:
         raise Http404(f"Attempt {attempt} does not have a response on both sides.")

@@ -17,7 +17,7 @@ from runs.config.endpoints import endpoint_spec
 from runs.execution.model_check import check_model
 from runs.models import ModelEndpoint
 from runs.selectors import visible_models
-from runs.web.model_form import PRESETS, Preset, SiteModelEndpointForm
+from runs.web.model_form import PRESETS, Preset, SiteModelEndpointForm, is_key_set
 from runs.web.queries import may_register_models
 
 View = Callable[..., HttpResponse]
@@ -76,11 +76,6 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 def _show(request: HttpRequest, form: SiteModelEndpointForm, context: dict[str, object]) -> HttpResponse:
     context |= {"form": form, "variables": [(name, is_key_set(name)) for name in sorted(settings.API_KEY_VARIABLES)]}
     return render(request, "runs/model_form.html", context, status=422 if form.errors else 200)
-
-
-def is_key_set(variable: str) -> bool:
-    """Return whether the variable with a key is set on this server."""
-    return settings.ENV.lookup(variable) is not None
 
 
 def _save(request: HttpRequest, form: SiteModelEndpointForm) -> HttpResponse:

@@ -7,8 +7,8 @@ from hub.common.web.pagination import Order, keyset_page, page_or_part, render_l
 from runs.results import history
 from runs.selectors import visible_models
 from runs.web.forms import ModelsFilter
+from runs.web.model_form import is_key_set
 from runs.web.queries import filter_models, is_known_model, may_register_models
-from runs.web.views.endpoints import is_key_set
 
 _RESULTS_PER_PAGE = 50
 

@@ -116,6 +116,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _page(request: HttpRequest, run: Run) -> dict[str, object]:
     """Return what the page of a run shows besides its responses."""
+    summaries = shown_summaries(run, request.user)
     context = {
         **_results(request, run),
         **_description(request, run),
@@ -126,8 +127,8 @@ def _page(request: HttpRequest, run: Run) -> dict[str, object]:
         "mlflow": mlflow_url(request.user, run),
         "mlflow_run_id": mlflow_run_id(request.user, run),
         "config": shown_config(run, request.user),
-        "stage_sentences": stage_sentences(run, request.user),
-        "summaries": shown_summaries(run, request.user),
+        "stage_sentences": stage_sentences(summaries),
+        "summaries": summaries,
     }
     if run.status not in ENDED:
         context["live"] = get_live_run(request.user, run)
@@ -340,8 +341,7 @@ def report(request: HttpRequest, pk: int) -> FileResponse:
     file = REPORT_FILES.get(request.GET.get("format", "html"))
     if file is None:
         raise Http404(f"Formats of reports are {', '.join(REPORT_FILES)}.")
-    find = queries.get_visible_run if file.withholds else queries.get_exportable_run
-    return download_report(file, find(request.user, pk), request.user)
+    return download_report(file, queries.get_reportable_run(request.user, pk, file), request.user)
 
 
 @require_safe

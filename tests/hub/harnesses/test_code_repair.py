@@ -60,6 +60,34 @@ async def test_visible_tests_report_both_sides_of_a_failed_comparison():
     assert text.endswith("0 passed, 2 failed")
 
 
+async def test_visible_unittest_classes_run_with_their_fixtures():
+    test_file = (
+        "import unittest\n\n"
+        "def setUpModule():\n    global tax\n    tax = 2\n\n"
+        "class Cart(unittest.TestCase):\n"
+        "    @classmethod\n    def setUpClass(cls):\n        cls.prices = [1, tax]\n\n"
+        "    def test_prices(self):\n        self.assertEqual(self.prices, [1, 2])\n\n"
+        "    @unittest.expectedFailure\n    def test_known_bug(self):\n        self.assertEqual(self.prices, [])\n\n"
+        "    def test_each(self):\n"
+        "        for price in self.prices:\n            with self.subTest(price=price):\n"
+        "                self.assertEqual(price, 0)\n\n"
+        "class Broken(unittest.TestCase):\n"
+        "    @classmethod\n    def setUpClass(cls):\n        raise OSError('no shop')\n\n"
+        "    def test_nothing(self):\n        pass\n\n"
+        "class Stopping(unittest.TestCase):\n    def test_exit(self):\n        raise SystemExit(3)\n"
+    )
+    playing = play(files={"tests/test_cart.py": test_file})
+    await playing.reset()
+    (text,) = await answers(playing, ("run_tests", {}))
+    assert "passed tests/test_cart.py::Cart.test_prices" in text
+    assert "passed tests/test_cart.py::Cart.test_known_bug" in text
+    assert "FAILED tests/test_cart.py::Cart.test_each" in text
+    assert "AssertionError: 1 != 0" in text and "AssertionError: 2 != 0" in text
+    assert "FAILED tests/test_cart.py::setUpClass (tests.test_cart.Broken)" in text and "OSError: no shop" in text
+    assert "FAILED tests/test_cart.py::Stopping.test_exit" in text and "SystemExit: 3" in text
+    assert text.endswith("2 passed, 3 failed")
+
+
 async def test_fixed_project_passes_its_visible_tests():
     playing = play()
     await playing.reset()

@@ -16,7 +16,7 @@ from review.issues import MarkedIssue, new_issues
 from review.models import Assignment, Pair
 from review.queue import assignments, backlog
 from review.queue.backlog import next_pair_by_run, review_progress
-from review.services import pairs_with_responses
+from review.queue.loading import pairs_with_responses
 from runs.models import Run
 from tests.factories import stored_score
 from tests.review.pages import reviewer, suggest, waiting_pairs
