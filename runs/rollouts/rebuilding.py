@@ -86,12 +86,13 @@ def _run(
     """Return what *act* returned, with the new state and the calls of role models."""
     fixed = _session_environment(session)
     pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
-    endpoints, payer = list_role_endpoints(session), session.team
-    if any(endpoints.values()) and not sees_team(session.user, session.team_id):
+    roles, payer = fixed.compiled.roles, session.team
+    if any(session.roles.get(role) for role in roles) and not sees_team(session.user, session.team_id):
         raise RolloutError(
             f"You have left the team {payer}, which pays for the role models of this episode. Start another one.",
             "roles",
         )
+    endpoints = list_role_endpoints(session, roles)
     key = CallKey(
         purpose="answer",
         environment=fixed.compiled.slug,
@@ -101,16 +102,16 @@ def _run(
     )
 
     async def run_episode() -> tuple[T, dict[str, object], list[RecordedCall]]:
-        roles = RoleModels(session, fixed.compiled, endpoints, payer)
+        models = RoleModels(session, fixed.compiled, endpoints, payer)
         episode = Episode(
             fixed.compiled,
             fixed.case,
             key=key,
             seed=session.seed,
             services=Services(
-                call_model=roles,
+                call_model=models,
                 pool=pool,
-                models_per_role=roles.models_per_role,
+                models_per_role=models.models_per_role,
                 process_bound=False,
                 snapshots=rollout_folder(session.pk),
             ),
@@ -120,14 +121,14 @@ def _run(
         try:
             result = await act(episode)
         except Exception:
-            if roles.exceeded is not None:  # scorers and harnesses report a call that failed in their own words
-                raise roles.exceeded from None
+            if models.exceeded is not None:  # scorers and harnesses report a call that failed in their own words
+                raise models.exceeded from None
             raise
         finally:
-            await roles.aclose()
-        if roles.exceeded is not None:
-            raise roles.exceeded
-        return result, dict(episode.state), roles.calls
+            await models.aclose()
+        if models.exceeded is not None:
+            raise models.exceeded
+        return result, dict(episode.state), models.calls
 
     return asyncio.run(run_episode())
 

@@ -1,7 +1,7 @@
 """Replies of role models in a trainer's episode: from registered models, or recorded in an earlier episode."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
@@ -22,6 +22,7 @@ from runs.limits.team_quotas import EpisodeBudget
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.registry import costs_money
 from runs.providers.replay import Recorded, recorded_row
+from runs.rollouts.errors import RolloutError
 from runs.selectors import list_usable_models
 
 TRAINER = "trainer"  # label of the model under test if the trainer gives none
@@ -96,11 +97,22 @@ def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
     return list(rows.values())
 
 
-def list_role_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
-    """Return the registered models of each role, in the order of `session.roles`."""
-    names = {name for listed in session.roles.values() for name in listed}
-    rows = {row.name: row for row in list_usable_models(session.user) if row.name in names} if names else {}
-    return {role: [rows[name] for name in listed if name in rows] for role, listed in session.roles.items()}
+def list_role_endpoints(session: EpisodeSession, roles: Collection[str]) -> dict[str, list[ModelEndpoint]]:
+    """Return the registered models of those of *roles* that the session names models for, in its order.
+
+    Raises RolloutError if one can no longer be used: the others alone would give another reward.
+    """
+    chosen = {role: names for role, names in session.roles.items() if role in roles}
+    rows = {row.name: row for row in list_usable_models(session.user)} if chosen else {}
+    for role, names in chosen.items():
+        for name in names:
+            if name not in rows:
+                raise RolloutError(
+                    f"The model {name!r} of the role {role!r} can no longer be used. Start another episode, or have "
+                    "the model enabled again and send the step again.",
+                    f"roles.{role}",
+                )
+    return {role: [rows[name] for name in names] for role, names in chosen.items()}
 
 
 class RoleModels:

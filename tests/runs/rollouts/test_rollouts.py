@@ -279,6 +279,25 @@ def test_roles_of_other_environments_are_accepted(user: User, talk: EnvironmentV
     assert [message["content"] for message in begun.observation.messages] == ["Guess."]
 
 
+@pytest.mark.parametrize("role", ["grader", "rubric"])
+def test_step_is_refused_if_one_of_the_models_that_it_needs_was_disabled(
+    user: User, talk: EnvironmentVersion, role: str
+) -> None:
+    for name in ("small", "large"):
+        ModelEndpoint.objects.create(name=name, model="m", base_url="http://127.0.0.1:1")
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
+    roles = {"customer": ["large"], "grader": ["large"], role: ["small", "large"]}
+    options = RolloutOptions(user=user, version=talk, roles=roles)
+    begun = create_rollout(options, recordings=lines)
+    ModelEndpoint.objects.filter(name="small").update(enabled=False)
+    message = {"role": "assistant", "content": "Is it tea?"}
+    if role == "grader":
+        with pytest.raises(RolloutError, match=r"The model 'small' of the role 'grader' can no longer be used\."):
+            step_rollout(session=begun.session, message=message)
+        ModelEndpoint.objects.update(enabled=True)
+    assert step_rollout(session=begun.session, message=message).reward == 0.5
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
