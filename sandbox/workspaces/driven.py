@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ _SOURCE = "LLMEVAL_DRIVER"
 _TMP_MB = 64
 _VERIFY_MB = 64
 _START_S = 60.0
+_EXPORT_S = 120  # for the host to receive the artifacts
 _REPLY_S = 30.0  # for the driver to reply after a command has ended
 _CHUNK = 1024 * 1024
 _REQUEST_BYTES = 2 * 1024 * 1024  # at most, of a request with several entries; the driver accepts 8 MiB
@@ -203,10 +205,13 @@ class DriverWorkspaces(WorkspaceEngine):
         with self.connect(handle) as connection:
             parts = connection.stream(
                 "export",
-                60.0,
+                _EXPORT_S,
                 paths=[posixpath.normpath(path) for path in paths],
                 max_bytes=max_mb * 1024 * 1024,
                 max_entries=MAX_ARTIFACTS,
+                # The agent's processes have ended, so only the machine can be too slow. The host gives up first: the
+                # box counts as lost then, not its artifacts as wrong.
+                seconds=_EXPORT_S + math.ceil(_REPLY_S),
             )
             return _join_artifacts(parts, paths)
 

@@ -154,7 +154,7 @@ def carry_out(request: Request) -> Request:
         return {"limits": reached_limits()}
     if operation == "export":
         end_processes()
-        return as_user(False, Export(request, send).run)
+        return as_user(False, Export(request, send).run, request["seconds"])
     if operation in FILE_OPERATIONS:
         return as_user(bool(request.get("root")), lambda: FILE_OPERATIONS[operation](request))
     return {}

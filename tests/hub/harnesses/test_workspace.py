@@ -673,6 +673,16 @@ async def test_result_of_tests_that_import_the_models_module_is_labelled_because
     assert declared.score.rules[0].detail["trust"] == "in_process"
 
 
+@pytest.mark.docker
+async def test_module_of_python_that_the_model_replaces_is_labelled_unless_python_is_isolated(image: str) -> None:
+    check = "python3 {} 'import json; assert json.load(open(\"answer\")) == 42'\n"
+    forge = "printf 'import os\\nos._exit(0)\\n' > json.py"
+    forged = await finish(image, forge, check.format("-c").encode())
+    assert (forged.reward, forged.score.rules[0].detail["trust"]) == (1.0, "in_process")
+    isolated = await finish(image, forge, check.format("-I -c").encode())
+    assert (isolated.reward, isolated.score.rules[0].detail["trust"]) == (0.0, "isolated")
+
+
 @pytest.mark.parametrize(
     ("files", "shared"),
     [
@@ -680,7 +690,15 @@ async def test_result_of_tests_that_import_the_models_module_is_labelled_because
         ({"tests/test.sh": "# pytest would import it\nas-agent python3 main.py | cmp - expected\n"}, False),
         ({"tests/test.sh": "cd /app && python3 -m pytest -q $TESTS\n"}, True),
         ({"tests/test.sh": "python3 -c 'import json; import app'\n"}, True),
-        ({"tests/test.sh": "python3 -c 'from json import loads'\n"}, False),
+        ({"tests/test.sh": "python3 -c 'from json import loads'\n"}, True),
+        ({"tests/test.sh": "python3 -B -W ignore -c '\nimport sys, time\nfrom json import loads\n'\n"}, True),
+        ({"tests/test.sh": "python3 -I -c '\nfrom json import loads\n'\n"}, False),
+        ({"tests/test.sh": "python3 -c 'import sys; print(sys.version)'\n"}, False),
+        ({"tests/test.sh": "python3 -Ic 'from json import loads'\n"}, False),
+        ({"tests/test.sh": "as-agent python3 -m json.tool out.json\n"}, True),
+        ({"tests/test.sh": "as-agent python3 -I -m json.tool out.json\n"}, False),
+        ({"tests/test.sh": "python3 - <<'END'\nimport json\nEND\n"}, True),
+        ({"tests/test.sh": "python3 -P - <<'END'\nimport json\nEND\n"}, False),
         ({"tests/test.sh": IMPORTING}, True),
         ({"tests/test.sh": 'python3 - <<\'END\'\nimport sys\nexpected = """\nfrom app import x\n"""\nEND\n'}, False),
         ({"tests/test.sh": "python3 - <<'END'\nimport app\nEND\n"}, True),

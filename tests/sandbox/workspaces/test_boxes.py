@@ -254,6 +254,22 @@ def test_artifacts_whose_path_is_too_long_are_left_out(engine: WorkspaceEngine, 
     assert [len(path) > 4096 for path in found.refused] == [True]
 
 
+@pytest.mark.exhaustive
+def test_artifacts_are_copied_whole_if_the_host_is_slow(engine: WorkspaceEngine, box: Handle) -> None:
+    """Other file operations have 30 seconds. A copy also waits for the host, which is no fault of the agent."""
+    run(engine, box, "head -c 14M /dev/zero > big")
+    receive, waits = Connection._receive, [33.0]
+
+    def receive_late(connection: Connection, deadline: float) -> bytes:
+        data = receive(connection, deadline)
+        time.sleep(waits.pop() if waits else 0)
+        return data
+
+    with patch.object(Connection, "_receive", receive_late):
+        found = engine.export_artifacts(box, ["/app/big"], 16)
+    assert [len(entry.content or b"") for entry in found.entries] == [14 * 2**20]
+
+
 def test_artifacts_beyond_their_limit_are_refused(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "head -c 2M /dev/zero > big")
     with pytest.raises(ArtifactsTooLarge):
