@@ -295,7 +295,7 @@ def test_step_is_refused_if_one_of_the_models_that_it_needs_was_disabled(
         with pytest.raises(RolloutError, match=r"The model 'small' of the role 'grader' can no longer be used\."):
             step_rollout(session=begun.session, message=message)
         ModelEndpoint.objects.update(enabled=True)
-    assert step_rollout(session=begun.session, message=message).reward == 0.5
+    assert step_rollout(session=begun.session, message=message).reward == 0.75  # of the rules: 1 and 0.5
 
 
 @pytest.mark.parametrize(
