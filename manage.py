@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for LLM-Eval: `manage.py eval`, `manage.py help` lists the rest."""
 
+import io
 import os
 import select
 import sys
@@ -12,6 +13,9 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, as with `>&-`
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # In a locale without UTF-8, or for a file name that is not UTF-8: `\u2713` instead of an error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
     if os.environ.get("NO_COLOR"):  # see no-color.org; Django has a variable of its own
         os.environ["DJANGO_COLORS"] = "nocolor"

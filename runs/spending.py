@@ -72,6 +72,12 @@ def is_budget_spent(run: Run) -> bool:
     return run.status == Run.Status.STOPPED and budget is not None and earlier_costs(run)[0] >= budget
 
 
+def check_amount(budget: float) -> None:
+    """Raise BudgetError if *budget* is the budget of no run: it is a number greater than zero."""
+    if not isfinite(budget) or budget <= 0:
+        raise BudgetError(f"A budget is an amount of US dollars greater than zero, not {budget:g}.")
+
+
 def check_budget(run: Run, budget: float | None) -> None:
     """Raise BudgetError if *run* cannot be resumed with the new *budget*: it has to exceed what the run has spent.
 
@@ -87,8 +93,7 @@ def check_budget(run: Run, budget: float | None) -> None:
         return
     if budget_of(run) is None:
         raise BudgetError(f"Run {run.pk} has no budget, so none can be raised. Resume it without one.")
-    if not isfinite(budget) or budget <= 0:
-        raise BudgetError(f"A budget is an amount of US dollars greater than zero, not {budget:g}.")
+    check_amount(budget)
     spent, _ = earlier_costs(run)
     if budget <= spent:
         raise BudgetError(

@@ -1,5 +1,6 @@
 """Base class of all commands: exit codes, error messages, and one JSON document with --json."""
 
+import codecs
 import errno
 import io
 import json
@@ -63,6 +64,11 @@ class TextOutput(OutputWrapper):
     ) -> None:
         """Print *msg* without terminal sequences."""
         super().write(clean(msg, lines=True), style_func, ending)
+
+    def lacks_characters(self) -> bool:
+        """Return whether some characters cannot be printed, as in a locale without UTF-8."""
+        encoding = getattr(self, "encoding", None)  # of the stream; None for text in memory
+        return encoding is not None and codecs.lookup(encoding).name != "utf-8"
 
     def write_document(self, text: str) -> None:
         """Print a document for programs, which needs every character."""
@@ -140,7 +146,8 @@ class Command(BaseCommand):
         """Print the JSON document; does nothing without --json or if one was printed."""
         if self.prints_json and not self._printed:
             self._printed = True
-            self.stdout.write_document(json.dumps(document, ensure_ascii=False, allow_nan=False))
+            escaped = self.stdout.lacks_characters()
+            self.stdout.write_document(json.dumps(document, ensure_ascii=escaped, allow_nan=False))
 
     def exit_with(
         self, code: int, message: str, more: Iterable[object] = (), errors: Sequence[object] | None = None

@@ -1,5 +1,6 @@
 """First commands after installation: they prepare the database, or explain how to."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,6 +68,16 @@ def test_first_command_after_installation_ends_without_traceback(
 def test_unknown_command_is_invalid_input(tmp_path: Path, words: list[str]) -> None:
     done = manage(tmp_path / "var", *words)
     assert (done.returncode, "Unknown command" in done.stderr) == (2, True), done.stderr
+
+
+def test_characters_that_stdout_cannot_encode_are_escaped(tmp_path: Path) -> None:
+    words = ["validate_bundle", "Prüfung-✓-😀"]
+    done = manage(tmp_path, *words, PYTHONIOENCODING="ascii")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert r"Pr\xfcfung-\u2713" in done.stdout
+    done = manage(tmp_path, *words, "--json", PYTHONIOENCODING="ascii")
+    [problem] = json.loads(done.stdout)["problems"]
+    assert words[1] in problem["message"]
 
 
 @pytest.mark.parametrize("app", ["hub", "runs", "preferences"])

@@ -162,7 +162,11 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise CannotWrite(f"{path} cannot be written: there is no folder {path.parent}.") from None
+        # Some folders accept no new file and say that it is not found, as /proc does.
+        reason = (
+            f"no file can be created in {path.parent}" if path.parent.is_dir() else f"there is no folder {path.parent}"
+        )
+        raise CannotWrite(f"{path} cannot be written: {reason}.") from None
     except NotADirectoryError:
         raise CannotWrite(f"{path} cannot be written: {path.parent} is not a folder.") from None
     except FileExistsError:

@@ -131,6 +131,14 @@ class Command(BundleCommand):
         if from_hub == bool(options["data"]):
             raise self.invalid_input(f"Give either --data FILE or --hf. The file is {benchmark.files}.")
         if not from_hub:
+            only_hub = {
+                "--revision": options["revision"],
+                "--hf-config": options["hf_config"],
+                "--split": options["split"],
+            }
+            for option, value in only_hub.items():
+                if value is not None:
+                    raise self.invalid_input(f"{option} belongs to --hf; a file of --data is read as it is.")
             answers = Path(options["answers"]) if options["answers"] else None
             return data_rows(benchmark, [Path(name) for name in options["data"]], answers)
         changes = {"id": options["hf"], "config": options["hf_config"], "split": options["split"]}

@@ -62,7 +62,7 @@ class Command(BaseCommand):
                 words = [token.prefix, ",".join(token.scopes), token.state, used, token.name]
                 self.stdout.write("  ".join(word for word in words if word))
             return
-        if revoke:
+        if revoke is not None:
             found = owner.api_tokens.filter(prefix=revoke[:12]).first()
             if found is None:
                 raise self.invalid_input(f"{owner} has no token that begins with {revoke[:12]!r}; see --list.")

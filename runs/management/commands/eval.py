@@ -42,6 +42,7 @@ from runs.queue import count_workers
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
 from runs.services import RunInProgress, config_of, create_run, interrupt_run, resume_run
+from runs.spending import check_amount
 from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
@@ -125,7 +126,7 @@ class Command(base.Command):
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else new_owner()
         run, config = self._prepare_run(console, options, owner)
-        if not (options["resume"] and is_run_complete(run)):
+        if config is not None:
             run = self._execute_run(run, config, console, options, owner)
         results = results_json(run)
         self.print_json(results)
@@ -135,8 +136,11 @@ class Command(base.Command):
             self.stderr.write(f"Wrote {path}.")
         self._exit(run, results, options)
 
-    def _prepare_run(self, console: Console, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
-        """Create or reopen the run; *owner*, if given, then holds its lease. Exits after a dry run."""
+    def _prepare_run(self, console: Console, options: EvalOptions, owner: str) -> tuple[Run, RunConfig | None]:
+        """Create or reopen the run, and return it with its config, or None if no response is to be requested.
+
+        *owner*, if given, then holds its lease. Exits after a dry run.
+        """
         fail_under = options["fail_under"]
         if fail_under is not None and not 0 <= fail_under <= 1:
             raise UsageError(f"--fail-under is an accuracy from 0 to 1, not {fail_under:g}.")
@@ -176,17 +180,19 @@ class Command(base.Command):
         add_tags(run=run, add=tags)
         return run, resolved.config
 
-    def _reopen_run(self, run_id: str, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
+    def _reopen_run(self, run_id: str, options: EvalOptions, owner: str) -> tuple[Run, RunConfig | None]:
         if options["set"] or options["limit"] is not None or options["dry_run"]:
             raise UsageError("--resume continues a run with its own config; remove --set, --limit and --dry-run.")
+        if options["budget"] is not None:
+            check_amount(options["budget"])
         run = get_run(run_id)
-        config = config_of(run)
         if is_run_complete(run, retry_too_long=options["retry_too_long"]):
             ignored = " --budget was ignored; the budget is unchanged." if options["budget"] is not None else ""
             self.stderr.write(
                 f"Run {run.pk} is complete: no response is to be requested. No model was called.{ignored}"
             )
-            return run, config
+            return run, None
+        config_of(run)  # before its lease is taken: a recording may be missing
         if owner:
             take_lease(run=run, owner=owner)
         budget, retry_too_long = options["budget"], options["retry_too_long"]

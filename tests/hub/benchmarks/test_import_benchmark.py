@@ -263,6 +263,8 @@ def test_every_manifest_is_documented_and_contains_no_data(name, settings):
         (["gsm8k", "--data", __file__], "test_import_benchmark.py must end in .jsonl, .json, .csv, .parquet"),
         (["gsm8k", "--hf"], "a dataset of the Hugging Face hub needs `revision`"),
         (["gsm8k"], "Give either --data FILE or --hf."),
+        (["gsm8k", "--data", "x.jsonl", "--revision", "a" * 40], "--revision belongs to --hf"),
+        (["gsm8k", "--data", "x.jsonl", "--split", "train"], "--split belongs to --hf"),
         (["gsm", "--data", "x"], "did you mean 'gsm8k'?"),
     ],
 )

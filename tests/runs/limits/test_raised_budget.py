@@ -80,6 +80,25 @@ def test_budget_of_a_complete_run_is_unchanged_and_this_is_said(client: Client, 
     assert (stored.config["limits"]["budget_usd"], stored.budget_changes) == (1, [])
 
 
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf"])
+def test_value_of_a_budget_is_checked_although_the_run_is_complete(folder: Path, budget: str) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url))
+    said = run_command("eval", "--resume", run.pk, "--budget", budget, code=2)
+    assert f"A budget is an amount of US dollars greater than zero, not {budget}." in said
+
+
+@pytest.mark.parametrize("options", [[], ["--budget", "2"]])
+def test_resume_of_a_complete_run_does_not_read_its_recordings(folder: Path, options: list[str]) -> None:
+    recording = folder / "answers.jsonl"
+    recording.write_text("".join(f'{{"case": "{case.lower()}", "content": "Paris"}}\n' for case in CAPITALS))
+    models = [{"name": "recorded", "provider": "replay", "responses": "answers.jsonl"}]
+    run, _ = start(folder, config_text("", models=models))
+    recording.write_text("{")
+    said = run_command("eval", "--resume", run.pk, *options)
+    assert f"Run {run.pk} is complete" in said and ("--budget was ignored" in said) == bool(options)
+
+
 @pytest.mark.parametrize("budget", ["0.00001", "0", "-1", "nan", "inf"])
 def test_budget_that_leaves_nothing_is_an_error(stopped: Run, budget: str) -> None:
     before = stopped.config

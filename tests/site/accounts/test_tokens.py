@@ -154,12 +154,14 @@ def test_command_creates_lists_and_revokes_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nobody", "--scope", "read"), ("viewer", "--revoke", "lle_nothing"), ("viewer",)]
+    "arguments",
+    [("nobody", "--scope", "read"), ("viewer", "--revoke", "lle_nothing"), ("viewer", "--revoke", ""), ("viewer",)],
 )
 def test_command_rejects_invalid_arguments(arguments: tuple[str, ...]) -> None:
     member()
     with pytest.raises((SystemExit, CommandError)):
         command(*arguments)
+    assert not ApiToken.objects.exists()
 
 
 def test_command_suggests_a_user_for_an_unknown_name() -> None:

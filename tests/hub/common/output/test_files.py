@@ -84,6 +84,11 @@ def test_error_for_a_path_that_cannot_be_written(tmp_path: Path, place: str, sai
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
+def test_error_for_a_folder_that_takes_no_new_file() -> None:
+    with pytest.raises(CannotWrite, match=r"/proc/out cannot be written: no file can be created in /proc\."):
+        put(Path("/proc/out"))
+
+
 def test_file_as_folder_and_dash_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match="is a file; name a folder"), Outputs() as outputs:
