@@ -22,6 +22,7 @@ from rich.console import Console
 from hub.common.errors import UserError
 from hub.common.output.files import describe_file_error
 from hub.common.output.foreign_text import clean
+from hub.common.termination import termination_signals
 from hub.management.database_errors import describe_database_error, describe_unprepared
 from sandbox.errors import SandboxError
 
@@ -101,7 +102,8 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         self._from_command_line = True
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C, also during start-up
+        for number in termination_signals():
+            signal.signal(number, signal.default_int_handler)  # the same as Ctrl-C, also during start-up
         super().run_from_argv(argv)
 
     def execute(self, *args: object, **options: object) -> str | None:

@@ -65,12 +65,13 @@ def test_command_prints_a_database_that_cannot_be_prepared_as_json(
     earlier_database: None, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "vendor", "sqlite")  # the database that commands prepare
-    before = signal.getsignal(signal.SIGTERM)  # commands replace it
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}  # commands replace them
     try:
         with pytest.raises(SystemExit) as ended:
             ManagementUtility(["manage.py", *words, "--json"]).execute()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     printed = capsys.readouterr()
     message = json.loads(printed.out)["message"]
     assert ended.value.code == 2

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
+from hub.common.termination import termination_signals
 from hub.management import base
 from hub.management.invocation import command
 from llmeval_site.celery import app
@@ -97,10 +98,8 @@ def _receive_signals() -> list[int]:
     def receive(number: int, _frame: FrameType | None) -> None:
         received.append(number)
 
-    signal.signal(signal.SIGINT, receive)
-    signal.signal(signal.SIGTERM, receive)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it
-        signal.signal(signal.SIGHUP, receive)
+    for number in (signal.SIGINT, *termination_signals()):
+        signal.signal(number, receive)
     return received
 
 

@@ -17,7 +17,7 @@ class ExecutionOptions:
     """Options of one process that executes a run.
 
     use_cache     take replies from the cache
-    signals       Ctrl-C and SIGTERM interrupt the run (main thread only)
+    signals       Ctrl-C, SIGTERM and the end of the terminal interrupt the run (main thread only)
     retry_for_s   how long this process itself retries after an infrastructure fault; None: the run returns to the queue
     slice_s       after this time the run makes way for a waiting run that goes before it, if there is one; None: never
     workers_help  other workers execute shards of a large run at the same time

@@ -13,6 +13,7 @@ from django.utils import timezone
 from hub.common.digests import attempt_seed
 from hub.common.garbage_collection import collect_seldom
 from hub.common.leases import lease_clock
+from hub.common.termination import termination_signals
 from hub.common.tracing import span
 from hub.protocols.calls import CallKey, ModelError
 from runs.execution.connections import Connection, close_all, connect
@@ -325,17 +326,18 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 @contextmanager
 def _stop_on_signals(executor: Executor) -> Iterator[None]:
-    """Stop *executor* on Ctrl-C and SIGTERM. A second one ends the process as Python does by default."""
+    """Stop *executor* on Ctrl-C and other signals to end. A second one ends the process as Python does by default."""
     loop = asyncio.get_running_loop()
+    numbers = [signal.SIGINT, *termination_signals()]
 
     def stop(number: signal.Signals) -> None:
         executor.stop()
         loop.remove_signal_handler(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in numbers:
         loop.add_signal_handler(number, stop, number)
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)

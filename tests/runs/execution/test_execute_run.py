@@ -787,7 +787,10 @@ def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Sig
 
 @pytest.mark.parametrize(
     "how",
-    [signal.SIGINT, *(pytest.param(how, marks=pytest.mark.exhaustive) for how in (signal.SIGTERM, signal.SIGKILL))],
+    [
+        signal.SIGINT,
+        *(pytest.param(how, marks=pytest.mark.exhaustive) for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)),
+    ],
 )
 def test_interrupted_run_keeps_stored_responses_and_resumes(folder: Path, how: signal.Signals) -> None:
     continue_replies = threading.Event()
