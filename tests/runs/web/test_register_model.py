@@ -59,7 +59,7 @@ def test_model_is_registered_under_name_of_provider(staff: Client, name: str) ->
         ({"provider": "replay"}, "is not one of the available choices"),
         ({"parameters": "[1]"}, "Enter a JSON object"),
         ({"parameters": "temperature: 0"}, "This is not JSON."),
-        ({"parameters": '{"a":' * 5000}, "more than 100 levels deep"),
+        ({"parameters": '{"a":' * 200_000}, "more than 100 levels deep"),
         ({"parameters": '{"a":' * 200 + "1" + "}" * 200}, "more than 100 levels deep"),
         ({"parameters": '{"stop": "\\u0000"}'}, "U+0000, which cannot be stored"),
         ({"parameters": '{"stop": "\\ud800"}'}, "U+D800, which cannot be stored"),
