@@ -361,3 +361,13 @@ def test_calls_without_an_id_get_that_of_their_results() -> None:
     assert kept == [("call_0", "function"), ("x", "function"), ("call_2", "function")]
     assert [call.id for call in native_calls(stored)] == [call["id"] for call in calls_of(stored)]
     assert "id" not in sent[0]
+
+
+def test_calls_with_equal_ids_get_ids_of_their_own() -> None:
+    function: dict[str, JSON] = {"name": "ship", "arguments": "{}"}
+    sent = [{"id": name, "function": function} for name in ("x", "x", "call_3", None, "call_1")]
+    stored = validate_message({"content": None, "tool_calls": sent})
+    kept = [call["id"] for call in calls_of(stored)]
+    assert kept == ["x", "call_2", "call_3", "call_4", "call_1"]
+    assert [call.id for call in native_calls(stored)] == kept
+    assert validate_message({"content": None, "tool_calls": sent}) == stored  # a step that is sent again is the same
