@@ -226,6 +226,23 @@ def test_replayed_episode_calls_no_registered_model(user: User, talk: Environmen
     assert again.session.state["messages"] == begun.session.state["messages"]
 
 
+def test_replies_of_role_models_in_parts_are_recorded_as_text(user: User, talk: EnvironmentVersion) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        parts = [["Gue", "ss."], ["Yes! ###"], [MARKS % 1.0]][number]
+        return completion([{"type": "text", "text": part} for part in parts])
+
+    asked = {"role": "assistant", "content": "Is it tea?"}
+    with endpoint(script) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        roles = {"customer": ["small"], "grader": ["small"]}
+        begun = create_rollout(RolloutOptions(user=user, version=talk, roles=roles))
+        assert step_rollout(session=begun.session, message=asked).reward == 1.0
+    recordings = session_recordings(begun.session)
+    assert [line["content"] for line in recordings] == ["Guess.", "Yes! ###", MARKS % 1.0]
+    again = create_rollout(RolloutOptions(user=user, version=talk), recordings=recordings)
+    assert step_rollout(session=again.session, message=asked).reward == 1.0
+
+
 def test_failed_role_model_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
