@@ -243,6 +243,22 @@ def test_replies_of_role_models_in_parts_are_recorded_as_text(user: User, talk: 
     assert step_rollout(session=again.session, message=asked).reward == 1.0
 
 
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [("###", "ended the conversation with its first message"), ("", "gave an empty reply at turn 0")],
+)
+def test_simulated_user_without_a_first_message_can_be_asked_again(
+    user: User, talk: EnvironmentVersion, reply: str, reason: str
+) -> None:
+    with endpoint(lambda request, number: completion([reply, "Guess."][number])) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        options = RolloutOptions(user=user, version=talk, roles={"customer": ["small"], "grader": ["small"]})
+        with pytest.raises(RolloutFailed, match=rf"^Case 'one': The model of role 'customer'.* {reason}"):
+            create_rollout(options)
+        begun = create_rollout(options)
+    assert [message["content"] for message in begun.observation.messages] == ["Guess."]
+
+
 def test_failed_role_model_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
