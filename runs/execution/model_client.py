@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from hub import extraction
 from hub.common import digests
 from hub.common.masking import mask
 from hub.common.tracing import span
@@ -167,7 +168,8 @@ class ModelClient:
         self._idle.clear()
         try:
             reply = await self._complete(connection, request)
-            await self._cache.put(digest, key, connection.label, connection.run_model_id, reply)
+            if _can_be_cached(key, reply):
+                await self._cache.put(digest, key, connection.label, connection.run_model_id, reply)
         finally:
             self._in_flight -= 1
             if not self._in_flight:
@@ -212,6 +214,11 @@ class ModelClient:
             cost = _cost(connection, reply.usage, metered=reply.metered)
             self.budget.add(connection.label, cost)
         return replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason), cost_usd=cost)
+
+
+def _can_be_cached(key: CallKey, reply: Reply) -> bool:
+    """Return whether *reply* can be used. A simulated user that says nothing is an error, so a retry asks it again."""
+    return key.purpose != "user" or bool(extraction.without_reasoning(text_of(reply.message)).strip())
 
 
 def _cost(connection: Connection, usage: Usage, *, metered: bool) -> float | None:

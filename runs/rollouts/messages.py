@@ -1,6 +1,8 @@
 """Check of the assistant messages that a trainer sends."""
 
 import json
+from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import cast
 
 from hub.protocols.messages import Message, is_complete_call
@@ -12,7 +14,7 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 def validate_message(message: object) -> Message:
     """Return *message* as an assistant message of chat completions. Raises RolloutError.
 
-    Calls without an id get that of their results (`native_calls`), so that the transcript connects them.
+    Each call gets an id of its own, so that the transcript connects it with its result.
     """
     if not isinstance(message, dict):
         raise RolloutError('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
@@ -30,11 +32,22 @@ def validate_message(message: object) -> Message:
     if not content and not calls:
         content = content or ""
     if calls:
-        message = {**message, "tool_calls": [_with_id(call, number) for number, call in enumerate(calls)]}
+        message = {**message, "tool_calls": _with_ids(calls)}
     return cast(Message, {**message, "role": "assistant", "content": content})
 
 
-def _with_id(call: dict[str, object], number: int) -> dict[str, object]:
-    identity = call.get("id")
-    known = isinstance(identity, str) and identity
-    return {**call, "id": identity if known else f"call_{number}", "type": "function"}
+def _with_ids(calls: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Return *calls* with ids that differ. The n-th call is `call_n`, or the next number that is free, if it has none.
+
+    The ids depend on the message alone, because a step that is sent again must be the same step.
+    """
+    given = [identity if isinstance(identity := call.get("id"), str) else "" for call in calls]
+    used: set[str] = set()
+    numbered: list[dict[str, object]] = []
+    for number, (call, identity) in enumerate(zip(calls, given, strict=True)):
+        if not identity or identity in used:
+            candidates = (f"call_{free}" for free in count(number))
+            identity = next(name for name in candidates if name not in used and name not in given)
+        used.add(identity)
+        numbered.append({**call, "id": identity, "type": "function"})
+    return numbered

@@ -12,7 +12,7 @@ from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
 from hub.models import Team
 from hub.protocols.calls import CallKey, ModelError, Reply
-from hub.protocols.messages import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, text_of
 from hub.teams.quotas import QuotaExceeded
 from runs.config.endpoints import endpoint_spec
 from runs.execution.connections import close_all, connect
@@ -92,8 +92,8 @@ def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
     for call in session.calls:
         key = CallKey(**{**call["key"], "model": session.model or TRAINER})
         # If a judge model was called twice because its first reply had no marks, the second reply is kept.
-        content = call["message"].get("content") or ""
-        rows[_call_slot(key.purpose, key.turn, key.rule, key.seat)] = recorded_row(key, content=content)
+        slot = _call_slot(key.purpose, key.turn, key.rule, key.seat)
+        rows[slot] = recorded_row(key, content=text_of(call["message"]))
     return list(rows.values())
 
 

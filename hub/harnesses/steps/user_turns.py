@@ -82,6 +82,12 @@ async def open_conversation(
         return messages, dialogue
     said = await user_turn(context, user, dialogue, None)
     if said.message is None:
+        if user is not None and not user.scripted:
+            raise HarnessError(
+                f"The model of role {user.role!r}, which simulates the user, ended the conversation with its first "
+                f"message: it begins with {user.stop!r}.",
+                temporary=True,
+            )
         raise HarnessError(
             "The conversation has no first message: the prompt and the user's first turn are empty. Set `prompt`."
         )

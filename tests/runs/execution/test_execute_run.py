@@ -326,6 +326,23 @@ def test_resume_requests_only_errored_responses(folder: Path) -> None:
     assert all_passed(run)
 
 
+def test_resume_asks_a_simulated_user_again_that_gave_an_empty_reply(folder: Path) -> None:
+    manifest = (
+        MANIFEST + 'harness: {type: multi_turn, prompt: "", user: {role: user, prompt: "Ask about {{ country }}."}}\n'
+    )
+    (folder / "capitals" / "environment.yaml").write_text(manifest)
+    said = ["", "Capital of France?", "Paris", "Thanks. ###"]  # the first is an error
+    with endpoint(lambda request, number: completion(said[number])) as server:
+        model = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 10.0}}
+        roles = {"user": [{**model, "name": "person", "model": "person"}]}
+        run, _ = start(folder, config_text(server.url, environments=ONE, roles=roles))
+        assert "empty reply at turn 0" in Response.objects.get().reason
+        run, _ = resume(run)
+        response = Response.objects.get()
+        assert (response.status, len(server.requests)) == ("passed", 4)
+    assert run.cost_usd == pytest.approx(4 * 0.00006)  # the empty reply was paid, too
+
+
 @pytest.mark.parametrize(
     ("answer", "flag"),
     [

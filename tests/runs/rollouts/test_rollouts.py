@@ -226,6 +226,39 @@ def test_replayed_episode_calls_no_registered_model(user: User, talk: Environmen
     assert again.session.state["messages"] == begun.session.state["messages"]
 
 
+def test_replies_of_role_models_in_parts_are_recorded_as_text(user: User, talk: EnvironmentVersion) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        parts = [["Gue", "ss."], ["Yes! ###"], [MARKS % 1.0]][number]
+        return completion([{"type": "text", "text": part} for part in parts])
+
+    asked = {"role": "assistant", "content": "Is it tea?"}
+    with endpoint(script) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        roles = {"customer": ["small"], "grader": ["small"]}
+        begun = create_rollout(RolloutOptions(user=user, version=talk, roles=roles))
+        assert step_rollout(session=begun.session, message=asked).reward == 1.0
+    recordings = session_recordings(begun.session)
+    assert [line["content"] for line in recordings] == ["Guess.", "Yes! ###", MARKS % 1.0]
+    again = create_rollout(RolloutOptions(user=user, version=talk), recordings=recordings)
+    assert step_rollout(session=again.session, message=asked).reward == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [("###", "ended the conversation with its first message"), ("", "gave an empty reply at turn 0")],
+)
+def test_simulated_user_without_a_first_message_can_be_asked_again(
+    user: User, talk: EnvironmentVersion, reply: str, reason: str
+) -> None:
+    with endpoint(lambda request, number: completion([reply, "Guess."][number])) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        options = RolloutOptions(user=user, version=talk, roles={"customer": ["small"], "grader": ["small"]})
+        with pytest.raises(RolloutFailed, match=rf"^Case 'one': The model of role 'customer'.* {reason}"):
+            create_rollout(options)
+        begun = create_rollout(options)
+    assert [message["content"] for message in begun.observation.messages] == ["Guess."]
+
+
 def test_failed_role_model_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
@@ -361,3 +394,13 @@ def test_calls_without_an_id_get_that_of_their_results() -> None:
     assert kept == [("call_0", "function"), ("x", "function"), ("call_2", "function")]
     assert [call.id for call in native_calls(stored)] == [call["id"] for call in calls_of(stored)]
     assert "id" not in sent[0]
+
+
+def test_calls_with_equal_ids_get_ids_of_their_own() -> None:
+    function: dict[str, JSON] = {"name": "ship", "arguments": "{}"}
+    sent = [{"id": name, "function": function} for name in ("x", "x", "call_3", None, "call_1")]
+    stored = validate_message({"content": None, "tool_calls": sent})
+    kept = [call["id"] for call in calls_of(stored)]
+    assert kept == ["x", "call_2", "call_3", "call_4", "call_1"]
+    assert [call.id for call in native_calls(stored)] == kept
+    assert validate_message({"content": None, "tool_calls": sent}) == stored  # a step that is sent again is the same
