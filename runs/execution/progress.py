@@ -1,5 +1,6 @@
 """Progress of a run: a live bar on a terminal, plain lines in a pipe."""
 
+import threading
 import time
 from collections import Counter
 from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
         self._total = total
+        self._lock = threading.Lock()  # a thread for each local process reports its responses
         self._counts: Counter[str] = Counter()
         self._cost, self._cost_unknown = 0.0, False
         self._started = self._last_line = time.monotonic()
@@ -49,10 +51,11 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._bar.stop()
 
     def response_finished(self, response: Response) -> None:
-        self._counts[response.status] += 1
-        self._cost += (response.cost_usd or 0.0) + (response.role_cost_usd or 0.0)
-        self._cost_unknown |= response.cost_usd is None or response.role_cost_usd is None
-        self._show()
+        with self._lock:
+            self._counts[response.status] += 1
+            self._cost += (response.cost_usd or 0.0) + (response.role_cost_usd or 0.0)
+            self._cost_unknown |= response.cost_usd is None or response.role_cost_usd is None
+            self._show()
 
     def show_stored(self, stored: StoredCounts) -> None:
         """Show what is stored so far of a run that another process executes."""
