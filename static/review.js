@@ -326,6 +326,11 @@
   document.addEventListener("click", (event) => { // the second click of a double click would, too
     if (event.detail > 1 && event.target.closest("main button")?.type === "submit") event.preventDefault();
   });
+  // The panel of marks is higher while the critique has the focus. If the press took it, the release would miss the button.
+  document.addEventListener("mousedown", (event) => {
+    const pressed = document.activeElement?.id === "critique" && event.target.closest(".notes-panel :is(button, label, input)");
+    if (pressed && !typing(pressed)) event.preventDefault();
+  });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-link-scroll]")) return;
     localStorage.setItem("link-scrolling", linked() ? "off" : "on");

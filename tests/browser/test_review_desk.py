@@ -265,6 +265,26 @@ def test_panel_of_marks_does_not_cover_the_critique_while_it_is_written(sign_in:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("width", [1400, 390])
+def test_buttons_of_the_panel_of_marks_act_at_the_first_click_after_the_critique(sign_in: SignIn, width: int) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer(), viewport={"width": width, "height": 844})
+    page.goto("/review/")
+    page.keyboard.press("d")
+    page.get_by_label("Critique").fill("Several words.")
+    page.get_by_role("button", name="Mark the selection").click()
+    page.get_by_role("button", name="Mark", exact=True).click(timeout=3000)
+    expect(page.locator("#marks li")).to_have_count(1)
+    page.get_by_label("Critique").press("Escape")
+    page.get_by_role("button", name="Mark the selection").click()  # the critique does not have the focus
+    page.get_by_role("button", name="Mark", exact=True).click(timeout=3000)
+    expect(page.locator("#marks li")).to_have_count(2)
+    page.get_by_label("Critique").click()
+    page.get_by_role("button", name="Remove mark 1").click()
+    expect(page.locator("#marks li")).to_have_count(1)
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("script", [True, False])
 def test_narrow_screens_have_tabs_and_large_targets(sign_in: SignIn, script: bool) -> None:
     (pair,) = recorded_pairs(1)

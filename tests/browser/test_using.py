@@ -239,6 +239,22 @@ def test_run_is_cancelled_after_confirmation(visit: Visit, everything: User) -> 
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("focused", ["#counts", "#progress .recent a", "#responses tbody a"])
+def test_focus_is_kept_when_the_page_of_a_running_run_updates_itself(
+    visit: Visit, everything: User, focused: str
+) -> None:
+    run = stored_run(environment("sums").latest, status=Run.Status.RUNNING, finished_at=None)
+    stored_outcomes(run, "pf--")
+    page = visit(f"/runs/{run.pk}/", everything)
+    page.locator(focused).first.focus()
+    before = page.evaluate("document.activeElement.outerHTML.slice(0, 80)")
+    stored_outcomes(run, "--p-")
+    expect(page.locator("#progress")).to_contain_text("3 of 4")
+    expect(page.locator("#responses tbody tr")).to_have_count(3)
+    assert page.evaluate("document.activeElement.outerHTML.slice(0, 80)") == before
+
+
+@pytest.mark.exhaustive
 def test_description_of_a_running_run_is_kept_if_the_session_or_the_run_ends(visit: Visit, everything: User) -> None:
     run = stored_run(environment("sums").latest, created_by=everything, status=Run.Status.RUNNING, finished_at=None)
     page = visit(f"/runs/{run.pk}/", everything)

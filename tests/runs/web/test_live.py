@@ -87,6 +87,22 @@ def test_progress_shows_accuracy_rate_time_left_budget_errors_and_latest(client:
     ]
 
 
+def test_only_the_progress_which_is_kept_current_says_that_the_run_waits_for_a_worker(client: Client, run: Run) -> None:
+    client.force_login(member())
+    Response.objects.all().delete()
+    Run.objects.update(status=Run.Status.QUEUED, started_at=None)
+    hint = "Waiting for a worker; <code>make serve</code> starts one."
+    assert hint in shown(client, run)
+    page = markup(client.get(f"/runs/{run.pk}/"))
+    assert page.count("make serve") == 1 and page.count(hint) == 1
+    assert "make serve" not in markup(client.get(f"/runs/{run.pk}/", headers={**HTMX, "HX-Target": "responses"}))
+    Run.objects.update(faults=1, message="The sandbox does not answer.")
+    page = markup(client.get(f"/runs/{run.pk}/"))
+    assert "Waiting: The sandbox does not answer." in page and "make serve" not in page
+    Run.objects.update(status=Run.Status.RUNNING, faults=0, message="")
+    assert "worker" not in shown(client, run)
+
+
 def test_quarantined_cases_are_left_out_as_in_the_final_figures(client: Client, run: Run) -> None:
     client.force_login(member())
     for name in ("c4", "c6", "c9"):  # failed, errored, no response
