@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -802,6 +802,15 @@ def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Sig
     return process
 
 
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """Let started commands be interrupted by the end of their terminal, also if the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize(
     "how",
     [

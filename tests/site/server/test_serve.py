@@ -36,8 +36,9 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 @pytest.fixture
 def handlers() -> Iterator[None]:
-    """Restore the handlers of the signals that `serve` receives."""
+    """Restore the handlers of the signals that `serve` receives. SIGHUP is not ignored, as it is under `nohup`."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
