@@ -6,7 +6,7 @@ from celery import shared_task
 
 from hub.bundles.stored import open_stored_bundle
 from hub.common.leases import end_owner, new_owner
-from hub.common.shutdown import is_shutting_down
+from hub.common.worker.shutdown import is_shutting_down
 from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, renewed_lease
 from hub.gates.runner import run_gates
 from hub.models import EnvironmentVersion, GateRequest

@@ -6,7 +6,7 @@ from functools import partial
 
 from celery import shared_task
 
-from hub.common.shutdown import is_shutting_down
+from hub.common.worker.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
 from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
 from runs.retention import Removal, unused_files

@@ -9,7 +9,7 @@ from celery import shared_task
 from django.conf import settings
 
 from hub.common.leases import end_owner, new_owner
-from hub.common.shutdown import is_shutting_down
+from hub.common.worker.shutdown import is_shutting_down
 from runs.config.parsed import ConfigError
 from runs.execution.dispatch import EXECUTE_QUEUED, WorkersNotNotified, dispatch_run
 from runs.execution.faults import DATABASE_ERRORS, find_fault

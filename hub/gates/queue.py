@@ -10,7 +10,8 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F
 
-from hub.common import leases, task_messages
+from hub.common import leases
+from hub.common.worker import task_messages
 from hub.models import EnvironmentVersion, GateRequest
 
 logger = logging.getLogger(__name__)

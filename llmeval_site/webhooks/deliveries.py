@@ -16,9 +16,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from hub.common import task_messages
 from hub.common.errors import Conflict
-from hub.common.shutdown import is_shutting_down
+from hub.common.worker import task_messages
+from hub.common.worker.shutdown import is_shutting_down
 from llmeval_site.models import Webhook, WebhookDelivery
 from llmeval_site.webhooks.sending import Result, check_url, new_secret, send
 from runs.models import Run

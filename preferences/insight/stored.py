@@ -18,7 +18,7 @@ from django.utils import timezone
 from pydantic import TypeAdapter
 
 from hub.common.digests import digest
-from hub.common.shutdown import is_shutting_down
+from hub.common.worker.shutdown import is_shutting_down
 from hub.models import CaseDefect
 from hub.selectors import list_foreign_environments
 from hub.teams.visibility import foreign_team_ids

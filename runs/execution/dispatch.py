@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from django.db import transaction
 
-from hub.common import task_messages
 from hub.common.errors import UserError
+from hub.common.worker import task_messages
 from runs.models import Run
 
 logger = logging.getLogger(__name__)

@@ -84,7 +84,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the tasks that were sent, instead of sending them."""
     sent: list[str] = []
-    monkeypatch.setattr("hub.common.task_messages.send", sent.append)
+    monkeypatch.setattr("hub.common.worker.task_messages.send", sent.append)
     return sent
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Messages sent to the workers."""
     messages: list[Any] = []
-    monkeypatch.setattr("hub.common.task_messages.send", messages.append)
+    monkeypatch.setattr("hub.common.worker.task_messages.send", messages.append)
     return messages
 
 

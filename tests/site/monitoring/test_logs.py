@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django_guid import clear_guid, set_guid
 
-from hub.common.task_messages import send
+from hub.common.worker.task_messages import send
 from llmeval_site.configuration.json_logs import MaskingJSONFormatter
 from llmeval_site.configuration.logs import drop_traceback_of_refused_request
 from tests.processes import wait_until, worker
