@@ -56,7 +56,7 @@ def _shell_imports_others(text: str, own: set[str]) -> bool:
     starts = [options for line in lines for options in _PYTHON.findall(line) if not _is_isolated(options)]
     if any(_RUNNERS.search(line) for line in lines) or any(_has_flag(options, "m") for options in starts):
         return True
-    # Programs of several lines are not told apart, so one that is not isolated decides for all of them.
+    # Programs of several lines are read as one, so one that is not isolated decides for all of them.
     modules = {first or second for line in lines for first, second in _PYTHON_LINE.findall(line)}
     return _has_others(modules, own, in_folder=any(_has_flag(options, "c") for options in starts))
 
