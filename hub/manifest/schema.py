@@ -118,7 +118,7 @@ class RuleSpec(StrictNumbers):
     model_config = ConfigDict(extra="allow")
     type: str
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = ""
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    weight: Annotated[float, Field(gt=0)] = 1.0
     when: bool | str = True
     required: bool = False
 

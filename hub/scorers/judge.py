@@ -29,7 +29,7 @@ class Criterion(StrictNumbers):
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=64)]
     text: Annotated[str, Field(min_length=1)]
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    weight: Annotated[float, Field(gt=0)] = 1.0
     scale: tuple[float, float] = (0.0, 1.0)
 
     @model_validator(mode="after")
@@ -179,7 +179,7 @@ def _reply_model(criteria: Sequence[Criterion]) -> type[BaseModel]:
     fields: dict[str, Any] = {}  # as create_model declares them
     for number, criterion in enumerate(criteria):
         low, high = criterion.scale
-        score = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
+        score = Annotated[float, Field(ge=low, le=high)]
         mark = create_model(f"Mark{number}", __base__=StrictNumbers, reason=(str, ""), score=(score, ...))
         fields[f"criterion_{number}"] = (mark, Field(alias=criterion.name))
     return create_model("Marks", **fields)

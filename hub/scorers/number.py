@@ -22,7 +22,7 @@ class NumberOptions(ScorerOptions):
     """
 
     target: object = "{{ target }}"
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _DEFAULT_TOLERANCE
+    tolerance: Annotated[float, Field(ge=0)] = _DEFAULT_TOLERANCE
     relative: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @field_validator("target")

@@ -34,7 +34,7 @@ class StdinStdoutOptions(ScorerOptions):
 
     cases: Annotated[list[InputOutput], Field(min_length=1)]
     compare: Literal["lines", "tokens", "floats"] = "lines"
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    tolerance: Annotated[float, Field(ge=0)] = 1e-6
     partial: bool = False
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
