@@ -15,7 +15,6 @@ from hub.scorers.comparison.texts import (
     quoted,
     require_targets,
     spellings,
-    targets,
     without_emphasis,
 )
 
@@ -44,10 +43,10 @@ class Includes(Scorer[IncludesOptions]):
         readings = (answer, without_emphasis(answer), prose_as_shown(answer))
         texts = {form for text in readings for form in forms(text, **how)}
         wanted = options.target if isinstance(options.target, list) else [options.target]
-        written = {targets(target)[0]: spellings(target) for target in wanted if target is not None}
+        written = [spellings(target) for target in wanted if target is not None]
         missing = [
-            target
-            for target, ways in written.items()
+            ways[0]
+            for ways in written
             if not any(contains(text, form) for way in ways for form in forms(way, **how) for text in texts)
         ]
         passed = not missing if options.match == "all" else len(missing) < len(written)
