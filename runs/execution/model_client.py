@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from hub import extraction
 from hub.common import digests
 from hub.common.masking import mask
 from hub.common.tracing import span
+from hub.harnesses.steps.user_turns import simulated_text
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage, total_cost
 from hub.protocols.messages import JSON, Message, Tool, text_of
 from runs.execution.connections import Connection
@@ -218,7 +218,7 @@ class ModelClient:
 
 def _can_be_cached(key: CallKey, reply: Reply) -> bool:
     """Return whether *reply* can be used. A simulated user that says nothing is an error, so a retry asks it again."""
-    return key.purpose != "user" or bool(extraction.without_reasoning(text_of(reply.message)).strip())
+    return key.purpose != "user" or simulated_text(reply.message) != ""
 
 
 def _cost(connection: Connection, usage: Usage, *, metered: bool) -> float | None:

@@ -120,6 +120,11 @@ async def user_turn(
     return UserTurn(message, bool(stop), {"turn": turn + 1, "said": said + spoken})
 
 
+def simulated_text(message: Message) -> str:
+    """Return what a model that simulates the user says: its text without reasoning. "" is an error of the model."""
+    return extraction.without_reasoning(text_of(message)).strip()
+
+
 async def _simulate(
     context: EpisodeContext[HarnessOptions], options: UserOptions, said: list[list[str]], turn: int
 ) -> str:
@@ -129,7 +134,7 @@ async def _simulate(
         )
     key = dataclasses.replace(context.key, purpose="user", role=options.role or "", turn=turn)
     reply = await context.services.call_model(key, _swap_roles(options.prompt or "", said))
-    text = extraction.without_reasoning(text_of(reply.message)).strip()
+    text = simulated_text(reply.message)
     if not text:
         raise HarnessError(
             f"The model of role {options.role!r}, which simulates the user, gave an empty reply at turn {turn}.",
