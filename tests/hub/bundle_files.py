@@ -48,3 +48,11 @@ def write_bundle(folder: Path, *, files: dict[str, str | bytes] | None = None, *
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder
+
+
+def write_bundle_with_examples(folder: Path) -> Path:
+    """Write the bundle `shots`: as that of `write_bundle`, with an example before the question in the prompt."""
+    roles = ("user", "assistant", "user")
+    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
+    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    return write_bundle(folder, slug="shots", harness={"type": "single_turn", "prompt": prompt})

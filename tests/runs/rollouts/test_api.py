@@ -17,7 +17,7 @@ from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession, ModelEndpoint
-from tests.hub.bundle_files import lines, write_bundle
+from tests.hub.bundle_files import lines, write_bundle, write_bundle_with_examples
 from tests.runs.capitals import CAPITALS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,12 +85,7 @@ def test_documented_client_collects_rollouts_and_groups(
 
 
 def test_documented_replay_does_not_send_examples_of_the_prompt(live_server: Any, user: User, tmp_path: Path) -> None:
-    roles = ("user", "assistant", "user")
-    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
-    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
-    import_bundle(
-        bundle=write_bundle(tmp_path / "shots", slug="shots", harness={"type": "single_turn", "prompt": prompt})
-    )
+    import_bundle(bundle=write_bundle_with_examples(tmp_path / "shots"))
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     episodes = printed()["Episodes"](live_server.url, token_of(user))
     played = episodes.rollout(lambda *_: ({"role": "assistant", "content": "Paris"}, None), "shots", case="France")

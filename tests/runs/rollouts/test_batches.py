@@ -16,7 +16,7 @@ from runs.models import EpisodeSession
 from runs.rollouts import batches, conversations
 from runs.rollouts.errors import RolloutFailed
 from runs.rollouts.tokens import append_tokens
-from tests.hub.bundle_files import write_bundle
+from tests.hub.bundle_files import write_bundle_with_examples
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -180,12 +180,7 @@ def test_score_returns_a_result_or_an_error_for_each_conversation(api: APIClient
 
 
 def test_examples_in_the_prompt_of_a_transcript_are_not_scored_as_answers(api: APIClient, tmp_path: Path) -> None:
-    roles = ("user", "assistant", "user")
-    texts = ("Capital of Italy?", "Rome", "Capital of {{ country }}?")
-    prompt = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
-    import_bundle(
-        bundle=write_bundle(tmp_path / "shots", slug="shots", harness={"type": "single_turn", "prompt": prompt})
-    )
+    import_bundle(bundle=write_bundle_with_examples(tmp_path / "shots"))
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     opening = post(api, "episodes/cases", environment="shots").json()["cases"][0]["observation"]["messages"]
     answer = {"role": "assistant", "content": "Paris"}
